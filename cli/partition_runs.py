@@ -1,0 +1,72 @@
+"""In-process Dagster runs of the asset job, one partition after the other, pinned to one plan and run."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from dagster import DagsterInstance, DagsterRunStatus
+
+from resources.dagster_home import prepare_dagster_home
+from resources.journal.connection import Journal
+from resources.journal.runs import add_event
+from resources.store import Store
+from sr_bench_assets.definitions import defs
+from sr_bench_assets.jobs import EVALUATION_JOB, SCORECARD_JOB
+from sr_bench_assets.partitions import partition_key
+from sr_bench_assets.plans.manifest import FrozenPlan
+
+PLAN_TAG = "sr_bench/plan_sha256"
+RUN_TAG = "sr_bench/run_id"
+
+
+class PartitionRuns:
+    """Materializes the partitions of one run of one plan on the store's own Dagster instance."""
+
+    def __init__(self, store: Store, journal: Journal, plan: FrozenPlan, run_id: str) -> None:
+        prepare_dagster_home(store)
+        self._instance = DagsterInstance.get()
+        # Each log record would be a synchronous write to Dagster's event log and a line in ours.
+        logging.getLogger("dagster").setLevel(logging.ERROR)
+        self._journal = journal
+        self._plan = plan
+        self._run_id = run_id
+        self._current: str | None = None
+
+    def materialize(self, benchmark: str) -> bool:
+        """Materialize the five stages of one benchmark's partition; True when all steps succeeded."""
+        return self._execute(EVALUATION_JOB, partition_key(benchmark, self._plan.profile), benchmark)
+
+    def scorecard(self) -> bool:
+        """Materialize the profile's scorecard from this run."""
+        return self._execute(SCORECARD_JOB, self._plan.profile, "scorecard")
+
+    def cancelled_in_dagster(self) -> str | None:
+        """A reason to stop when somebody cancelled the current Dagster run in the UI, else None."""
+        if self._current is None:
+            return None
+        record = self._instance.get_run_by_id(self._current)
+        if record is not None and record.status in (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED):
+            return "cancelled in the Dagster UI"
+        return None
+
+    def _execute(self, job_name: str, key: str, label: str) -> bool:
+        from uuid import uuid4
+
+        dagster_run_id = str(uuid4())
+        self._current = dagster_run_id
+        add_event(self._journal, self._run_id, "dagster_run", f"{label}: Dagster run {dagster_run_id}")
+        scope = {"plan_sha256": self._plan.plan_sha256, "run_id": self._run_id}
+        config: dict[str, Any] = {"resources": {"run_scope": {"config": scope}}}
+        try:
+            result = defs.resolve_job_def(job_name).execute_in_process(
+                partition_key=key,
+                instance=self._instance,
+                run_config=config,
+                run_id=dagster_run_id,
+                tags={PLAN_TAG: self._plan.plan_sha256, RUN_TAG: self._run_id},
+                raise_on_error=False,
+            )
+            return result.success
+        finally:
+            self._current = None

@@ -1,0 +1,136 @@
+"""`run`, `runs` and `cancel`: start a runner process for a frozen plan, list runs, stop one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.output import Ctx, emit, say
+from resources.errors import Incomplete, SrBenchError
+
+EXIT_INTERRUPTED_WAIT = 130
+
+
+def run_row(journal: Any, run: Any) -> dict[str, Any]:
+    """One run as `runs` and `show` print it."""
+    from resources.journal.runs import progress
+
+    state = progress(journal, run.id)
+    return {
+        "id": run.id,
+        "name": run.name,
+        "status": run.status,
+        "reason": run.reason,
+        "mode": run.mode,
+        "profile": run.profile,
+        "plan_sha256": run.plan_sha256,
+        "parent_run_id": run.parent_run_id,
+        "created_at": run.created_at,
+        "updated_at": run.updated_at,
+        "progress": {
+            "total": state.total,
+            "completed": state.completed,
+            "failed": state.failed,
+            "running": state.running,
+            "undispatched": state.undispatched,
+            "ambiguous": state.ambiguous,
+        },
+        "known_cost_usd": state.known_cost_usd,
+    }
+
+
+@click.command()
+@click.option("--manifest", required=True, type=click.Path(path_type=Path), help="A frozen plan (or a manifest).")
+@click.option("--detach", is_flag=True, help="Return at once; the runner works on.")
+@click.option("--idempotency-key", help="Repeating a key returns the same run and sends nothing again.")
+@click.pass_obj
+def run(obj: Ctx, manifest: Path, detach: bool, idempotency_key: str | None) -> int:
+    """Run a frozen plan in a process of its own.
+
+    Without --detach the command shows progress and waits; Ctrl-C ends the wait only (exit code 130), the runner
+    goes on. `sr-bench cancel RUN` stops it.
+    """
+    from cli.launch import launch
+    from sr_bench_assets.plans.freeze import frozen_from
+
+    store, journal = obj.open_journal()
+    plan = frozen_from(manifest, store)
+    started, created = launch(store, journal, plan, idempotency_key)
+    if not created:
+        say(f"Idempotency key {idempotency_key!r} belongs to run {started.id}; nothing is sent again.")
+    if detach:
+        emit({"run_id": started.id, "plan_sha256": plan.plan_sha256, "status": started.status})
+        return 0
+    return wait_and_report(obj, store, journal, started.id)
+
+
+def wait_and_report(obj: Ctx, store: Any, journal: Any, run_id: str) -> int:
+    """Follow a run to its end and print its summary; returns the exit code."""
+    from cli.progress import follow
+
+    try:
+        ended = follow(store, journal, run_id)
+    except KeyboardInterrupt:
+        say(f"\nStopped waiting; run {run_id} goes on. Follow it with `sr-bench show {run_id}`, "
+            f"stop it with `sr-bench cancel {run_id}`.")
+        return EXIT_INTERRUPTED_WAIT
+    row = run_row(journal, ended)
+    if obj.wants_json:
+        emit(row)
+    else:
+        from sr_bench_assets.reports.report import build_report
+        from sr_bench_assets.reports.terminal import print_report
+
+        print_report(build_report(store, journal, run_id))
+    if ended.status != "completed":
+        raise Incomplete(
+            f"Run {run_id} ended {ended.status}{': ' + ended.reason if ended.reason else ''}.",
+            code=ended.status,
+            mend=f"`sr-bench show {run_id} --events` says what happened; "
+            f"`sr-bench recover-plan {run_id} --mode undispatched` lists what can be continued.",
+        )
+    if row["progress"]["failed"]:
+        say(f"{row['progress']['failed']} cells failed; they count as not correct: "
+            f"`sr-bench show {run_id} --results`.")
+    return 0
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(1), default=None, help="Newest N only.")
+@click.pass_obj
+def runs(obj: Ctx, limit: int | None) -> None:
+    """List runs, newest first."""
+    from resources.journal.runs import list_runs
+
+    _, journal = obj.open_journal()
+    rows = [run_row(journal, item) for item in list_runs(journal, limit=limit)]
+    if obj.wants_json:
+        emit(rows)
+        return
+    if not rows:
+        say("No runs yet. Start one with `sr-bench run --manifest PLAN`.")
+        return
+    from cli.run_tables import print_runs
+
+    print_runs(rows)
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.pass_obj
+def cancel(obj: Ctx, run_id: str) -> None:
+    """Ask a run to stop. Calls in flight are ended and recorded within about two seconds."""
+    from resources.journal.runs import get_run, request_cancel
+
+    _, journal = obj.open_journal()
+    found = get_run(journal, run_id)
+    if found.terminal:
+        raise SrBenchError(f"Run {found.id} has ended already ({found.status}).", code="already_ended")
+    request_cancel(journal, found.id)
+    if obj.wants_json:
+        emit({"run_id": found.id, "status": "cancel_requested"})
+    else:
+        sys.stdout.write(f"Cancel requested for {found.id}.\n")
