@@ -6,7 +6,11 @@ import hashlib
 import json
 from typing import Any
 
+import orjson
 import rfc8785
+
+
+_SAFE_INTEGER = 2**53 - 1
 
 
 def sha256_bytes(data: bytes) -> str:
@@ -19,7 +23,29 @@ def canonical_bytes(value: Any) -> bytes:
 
     Raises `rfc8785.CanonicalizationError` for values that have no canonical form (NaN, integers beyond 2**53).
     """
+    if _same_in_orjson(value):
+        try:
+            return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:
+            pass  # lone surrogates: rfc8785 raises its own error for them
     return rfc8785.dumps(value)
+
+
+def _same_in_orjson(value: Any) -> bool:
+    """True where orjson's sorted output is the canonical form: it differs only in floats, integers beyond 2**53,
+    and the order of non-ASCII keys. Cases hold megabytes of text, on which rfc8785 is 20 times slower."""
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return True
+    if kind is int:
+        return -_SAFE_INTEGER <= value <= _SAFE_INTEGER
+    if kind is dict:
+        return all(
+            type(key) is str and key.isascii() and _same_in_orjson(item) for key, item in value.items()
+        )
+    if kind is list or kind is tuple:
+        return all(map(_same_in_orjson, value))
+    return False
 
 
 def content_hash(value: Any) -> str:

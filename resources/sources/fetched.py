@@ -1,0 +1,139 @@
+"""What a source fetch yields: named files on disk with the SHA-256 of the bytes that were really read."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from resources.errors import IntegrityError, Unavailable
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with (what, done, total) while bytes or files arrive; total is None where it is unknown."""
+
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def no_progress(what: str, done: int, total: int | None) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True)
+class FetchedFile:
+    """One source file: logical name (its path in the upstream repository), where it is, and its identity."""
+
+    name: str
+    path: Path
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """All files of one source at one revision, each hashed."""
+
+    kind: str
+    """hub | git | local"""
+    url: str
+    revision: str
+    root: Path
+    files: tuple[FetchedFile, ...]
+
+    def paths(self) -> Mapping[str, Path]:
+        """Logical name → path on disk."""
+        return {file.name: file.path for file in self.files}
+
+
+def sha256_file(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def hash_file(name: str, path: Path) -> FetchedFile:
+    """Read and hash one file. A symbolic link is hashed as its target's text, as git does, and not followed."""
+    if path.is_symlink():
+        target = str(path.readlink()).encode()
+        return FetchedFile(name, path, hashlib.sha256(target).hexdigest(), len(target))
+    return FetchedFile(name, path, sha256_file(path), path.stat().st_size)
+
+
+def files_under(root: Path, relative: str) -> Iterator[tuple[str, Path]]:
+    """(logical name, path) of the file `root/relative`, or of every file below that folder, in name order.
+
+    The folder `.git` is left out. Raises FileNotFoundError where there is no such file or folder.
+    """
+    start = root / relative if relative else root
+    if start.is_symlink() or start.is_file():
+        yield relative, start
+        return
+    if not start.is_dir():
+        raise FileNotFoundError(start)
+    for path in sorted(start.rglob("*")):
+        if ".git" in path.relative_to(root).parts:
+            continue
+        if path.is_symlink() or path.is_file():
+            yield path.relative_to(root).as_posix(), path
+
+
+@contextmanager
+def disk_errors(where: Path) -> Iterator[None]:
+    """Turn "no space left" and "permission denied" into one line that says where and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise Unavailable(
+                f"The disk that holds {where} is full; nothing was published.",
+                code="disk_full",
+                mend="Free some space, or choose another store with --store or SR_BENCH_STORE, and repeat.",
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise Unavailable(
+                f"{where} cannot be written: {error.strerror}.",
+                code="not_writable",
+                mend="Make the folder writable for you, or choose another store with --store.",
+            ) from error
+        raise
+
+
+RECEIPT = "receipt.json"
+
+
+def read_receipt(folder: Path) -> dict[str, Any] | None:
+    """What was recorded when this source was first fetched into `folder`, or None."""
+    try:
+        return json.loads((folder / RECEIPT).read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise IntegrityError(
+            f"The receipt {folder / RECEIPT} is not readable JSON.",
+            mend="Remove the folder that holds it; the source will be fetched again.",
+        ) from error
+
+
+def write_receipt(folder: Path, url: str, revision: str, files: tuple[FetchedFile, ...]) -> None:
+    """Record the identity of a completely fetched and verified source."""
+    document = {
+        "url": url,
+        "revision": revision,
+        "files": {file.name: {"sha256": file.sha256, "size": file.size} for file in files},
+    }
+    temporary = folder / f".{RECEIPT}.new"
+    temporary.write_text(json.dumps(document, indent=1, sort_keys=True))
+    temporary.replace(folder / RECEIPT)
+
+
+def same_as_receipt(folder: Path, files: tuple[FetchedFile, ...]) -> list[str]:
+    """Names whose bytes differ from the first fetch of this revision (empty: equal, or no receipt yet)."""
+    receipt = read_receipt(folder)
+    if receipt is None:
+        return []
+    known: dict[str, dict[str, Any]] = receipt["files"]
+    return [file.name for file in files if file.name in known and known[file.name]["sha256"] != file.sha256]
