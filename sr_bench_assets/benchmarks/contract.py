@@ -140,6 +140,28 @@ class SourceFiles:
     files: Mapping[str, Path]
 
 
+@dataclass(frozen=True, slots=True)
+class CaseKey:
+    """What selection and exclusion need of one source task, without building its case."""
+
+    id: str
+    """`<benchmark>/<native id>`, equal to `Case.id`."""
+    stratum: str
+    """Equal to `Case.category`."""
+    native_id: str
+    """The upstream's own id, the base of canonical task identity (GPQA: the full SHA-256 of the question)."""
+
+
+@dataclass(frozen=True)
+class CaseIndex:
+    """All tasks of one source, cheaply: keys first, cases only for those that were selected."""
+
+    keys: Sequence[CaseKey]
+    """In source order."""
+    build: Callable[[Sequence[int]], list[Case]]
+    """Positions in `keys` → their cases, in the order of the positions."""
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """One benchmark plug-in. Built-ins and third-party ones register an instance by the entry-point group
@@ -167,4 +189,20 @@ class Benchmark:
     """Pure grading of a final text; None where grading needs a judge or a sandbox."""
     selection_order: Literal["stratified", "round_robin"] = "stratified"
     grader_version: str | None = None
+    index: Callable[[SourceFiles, int], CaseIndex] | None = None
+    """Optional fast path of `read_cases` with the same cases; callers go through `index_cases`."""
     needs: tuple[Literal["judge", "simulator", "sandbox", "harness"], ...] = ()
+
+
+def index_cases(benchmark: Benchmark, files: SourceFiles, seed: int) -> CaseIndex:
+    """Keys of all tasks of a source, and a way to build the selected ones.
+
+    This is how a preparation reads a source: `select` over `keys`, then `build` of the positions. Benchmarks
+    without an `index` of their own (small ones, third-party ones) are read in full by `read_cases`.
+    """
+    if benchmark.index is not None:
+        return benchmark.index(files, seed)
+    cases = list(benchmark.read_cases(files, seed))
+    prefix = f"{benchmark.id}/"
+    keys = [CaseKey(case.id, case.category, case.id.removeprefix(prefix)) for case in cases]
+    return CaseIndex(keys, lambda positions: [cases[position] for position in positions])
