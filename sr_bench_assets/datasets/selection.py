@@ -73,8 +73,9 @@ def select(
 
     smoke and quick are prefixes of the order, standard the window after quick. `excluded_ids` (case ids of a
     history snapshot) are passed over once, together with quick; smoke and quick refuse them, for they would no
-    longer be everybody's smoke and quick. `limit` keeps the first tasks of the result (a custom subset).
-    Raises `SrBenchError` when the source has fewer tasks than the profile needs; nothing ever fills a shortfall.
+    longer be everybody's smoke and quick. `limit` takes only so many (a custom subset, for which
+    a smaller source is enough). Raises `SrBenchError` when the source has fewer tasks than are wanted; nothing
+    ever fills a shortfall.
     """
     ordered = order_keys(keys, seed, order)
     quick, wanted = counts["quick"], counts[profile]
@@ -90,13 +91,15 @@ def select(
     else:
         window = pool = ordered
     excluded = len(window) - len(pool)
+    if limit is not None:
+        if not 1 <= limit <= wanted:
+            raise SrBenchError(
+                f"a limit of {limit} is outside 1 to {wanted}, the size of profile {profile}", field="limit"
+            )
+        wanted = limit
     if len(pool) < wanted:
         raise SrBenchError(_shortfall(profile, wanted, len(keys), quick, excluded, len(pool)), field="profile")
-    if limit is not None and not 1 <= limit <= wanted:
-        raise SrBenchError(
-            f"a limit of {limit} is outside 1 to {wanted}, the size of profile {profile}", field="limit"
-        )
-    positions = tuple(pool[: wanted if limit is None else limit])
+    positions = tuple(pool[:wanted])
     sizes = Counter(key.stratum for key in keys)
     taken = Counter(keys[position].stratum for position in positions)
     strata = {name: (sizes[name], taken[name]) for name in sorted(sizes)}
