@@ -15,9 +15,7 @@ from sr_bench_assets.definitions import defs
 from sr_bench_assets.jobs import EVALUATION_JOB, SCORECARD_JOB
 from sr_bench_assets.partitions import partition_key
 from sr_bench_assets.plans.manifest import FrozenPlan
-
-PLAN_TAG = "sr_bench/plan_sha256"
-RUN_TAG = "sr_bench/run_id"
+from sr_bench_assets.tags import PLAN_TAG, RUN_TAG
 
 
 class PartitionRuns:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dagster import MultiPartitionKey, MultiPartitionsDefinition, StaticPartitionsDefinition
+from dagster import (
+    AssetExecutionContext,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
+    StaticPartitionsDefinition,
+)
 
 from sr_bench_assets.benchmarks.contract import PROFILES
 from sr_bench_assets.benchmarks.registry import benchmarks
@@ -22,3 +27,20 @@ benchmark_profile_partitions = MultiPartitionsDefinition(
 def partition_key(benchmark: str, profile: str) -> MultiPartitionKey:
     """The key of one benchmark × profile partition."""
     return MultiPartitionKey({BENCHMARK_DIMENSION: benchmark, PROFILE_DIMENSION: profile})
+
+
+def benchmark_of(context: AssetExecutionContext) -> str:
+    """The benchmark of the partition being materialized."""
+    return _dimension(context, BENCHMARK_DIMENSION)
+
+
+def profile_of(context: AssetExecutionContext) -> str:
+    """The profile of the partition being materialized."""
+    return _dimension(context, PROFILE_DIMENSION)
+
+
+def _dimension(context: AssetExecutionContext, name: str) -> str:
+    key = context.partition_key
+    if not isinstance(key, MultiPartitionKey):
+        raise TypeError(f"{key!r} is not a benchmark × profile partition")
+    return key.keys_by_dimension[name]

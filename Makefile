@@ -1,0 +1,47 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+WORKERS ?= 2
+
+.PHONY: help install demo ui test lint format types clean
+
+help:
+	@echo "make demo    install into .venv, then prepare, plan, run, report and compare on the lab gateway"
+	@echo "make ui      open the Dagster UI on the demo's store"
+	@echo "make test    install, then run all tests"
+	@echo "make lint    ruff and pyright"
+	@echo "make clean   remove .venv and the demo's store"
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sr-bench needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+install: $(INSTALLED)
+
+demo: $(INSTALLED)
+	$(BIN)/python examples/demo/run.py --store demo-store
+
+ui: $(INSTALLED)
+	$(BIN)/sr-bench --store demo-store ui
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(INSTALLED)
+	$(BIN)/pyright
+
+clean:
+	rm -rf $(VENV) demo-store
