@@ -192,6 +192,11 @@ class Benchmark:
     index: Callable[[SourceFiles, int], CaseIndex] | None = None
     """Optional fast path of `read_cases` with the same cases; callers go through `index_cases`."""
     needs: tuple[Literal["judge", "simulator", "sandbox", "harness"], ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Options that a manifest may set under `benchmark_options[<id>]`: name → one line for people. `plan` refuses
+    all others but `grader_version`."""
+    required_options: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Options that must be written out with exactly this value (tau3: release 1.0.1)."""
 
 
 def index_cases(benchmark: Benchmark, files: SourceFiles, seed: int) -> CaseIndex:

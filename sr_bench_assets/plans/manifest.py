@@ -5,45 +5,57 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from resources.targets import Strict, Target
+from resources.targets import Amount, Strict, Target
 
 PROTOCOL_VERSION = "sr-bench-1.0"
+MAX_EXACT_INTEGER = 2**53 - 1
+"""Beyond it an integer has no canonical JSON (RFC 8785), and so no place in a hash."""
 
 
 class Limits(Strict):
     """Bounds of calls, cases and the run. Times in seconds."""
 
-    concurrency: int = Field(1, ge=1, le=1024)
-    """Cells (case × target) in flight over the whole run; a target's own `max_concurrency` bounds it further."""
-    connect_timeout_s: float = Field(10, gt=0)
-    total_timeout_s: float = Field(180, gt=0)
-    idle_timeout_s: float = Field(30, gt=0)
-    max_output_tokens: int = Field(4096, ge=1)
-    max_output_chars: int = Field(131072, ge=1)
-    repetition_window: int = Field(128, ge=1)
-    repetition_limit: int = Field(5, ge=2)
-    max_calls_per_case: int = Field(32, ge=1)
-    case_timeout_s: float = Field(600, gt=0)
-    max_run_seconds: float = Field(1800, gt=0)
-    max_cost_usd: Decimal = Field(Decimal(5), ge=0)
-    max_log_bytes: int = Field(8388608, ge=1024)
+    concurrency: int = Field(default=1, ge=1, le=1024)
+    """Cells (case × target) in flight over the whole run; a target's `max_concurrency` bounds it further."""
+    connect_timeout_s: float = Field(default=10, gt=0)
+    total_timeout_s: float = Field(default=180, gt=0)
+    idle_timeout_s: float = Field(default=30, gt=0)
+    max_output_tokens: int = Field(default=4096, ge=1)
+    max_output_chars: int = Field(default=131072, ge=1)
+    repetition_window: int = Field(default=128, ge=1)
+    repetition_limit: int = Field(default=5, ge=2)
+    max_calls_per_case: int = Field(default=32, ge=1)
+    case_timeout_s: float = Field(default=600, gt=0)
+    max_run_seconds: float = Field(default=1800, gt=0)
+    max_cost_usd: Amount = Field(default=Decimal(5), ge=0, le=1_000_000, decimal_places=12)
+    max_log_bytes: int = Field(default=8388608, ge=1024)
     """Raw response bytes kept per call; a reply beyond it is stopped."""
-    max_rejections_per_call: int = Field(8, ge=0)
-    max_consecutive_failures: int = Field(10, ge=1)
+    max_rejections_per_call: int = Field(default=8, ge=0)
+    max_consecutive_failures: int = Field(default=10, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _connect_within_idle(cls, data: Any) -> Any:
+        """An unwritten connect timeout follows a shorter idle timeout; a written one is never changed."""
+        if isinstance(data, dict) and "connect_timeout_s" not in data:
+            idle = data.get("idle_timeout_s")
+            if isinstance(idle, int | float) and not isinstance(idle, bool) and 0 < idle < 10:
+                return {**data, "connect_timeout_s": idle}
+        return data
 
 
 class Sampling(Strict):
     """Generation settings sent with every subject call unless a target's `request_params` override them."""
 
-    temperature: float | None = Field(0, ge=0, le=2)
-    top_p: float | None = Field(1, gt=0, le=1)
-    max_tokens: int = Field(4096, ge=1)
-    seed: int | None = None
+    temperature: float | None = Field(default=0, ge=0, le=2)
+    top_p: float | None = Field(default=1, gt=0, le=1)
+    max_tokens: int = Field(default=4096, ge=1)
+    seed: int | None = Field(default=None, ge=-MAX_EXACT_INTEGER, le=MAX_EXACT_INTEGER)
     stop: list[str] | None = None
-    presence_penalty: float | None = Field(None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     stream: bool = True
 
 
@@ -55,9 +67,9 @@ class DatasetRef(Strict):
 
 
 class NonInferiority(Strict):
-    """A margin fixed before the run: the candidate may be worse by less than `margin` (fraction of quality)."""
+    """A margin fixed before the run: the candidate may lose less than `margin` (fraction of quality)."""
 
-    margin: Decimal = Field(gt=0, lt=1)
+    margin: Amount = Field(gt=0, lt=1, decimal_places=12)
 
 
 class PreviewContext(Strict):
@@ -65,7 +77,7 @@ class PreviewContext(Strict):
 
     session_id: str | None = None
     conversation_id: str | None = None
-    sampling_seed: int | None = None
+    sampling_seed: int | None = Field(default=None, ge=-MAX_EXACT_INTEGER, le=MAX_EXACT_INTEGER)
 
 
 class AuxiliaryTargets(Strict):
@@ -82,7 +94,7 @@ class Manifest(Strict):
     name: str = Field(min_length=1, max_length=200)
     mode: Literal["live", "preview"] = "live"
     profile: Literal["smoke", "quick", "standard"]
-    seed: int = 20260918
+    seed: int = Field(default=20260918, ge=-MAX_EXACT_INTEGER, le=MAX_EXACT_INTEGER)
     dataset: DatasetRef
     targets: list[Target] = Field(min_length=1)
     auxiliary_targets: AuxiliaryTargets = Field(default_factory=AuxiliaryTargets)

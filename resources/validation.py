@@ -1,0 +1,116 @@
+"""Turning a model's validation errors into problems that name field, cause and mend. Input values are never
+repeated: a person may have put a secret in the wrong place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from resources.errors import SrBenchError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_MENDS = {
+    "int_type": "Write a whole number, without quotes or a decimal point.",
+    "float_type": "Write a number, without quotes.",
+    "bool_type": "Write true or false, without quotes.",
+    "string_type": "Write text; put it in quotes where it looks like a number.",
+    "list_type": "Write a list.",
+    "dict_type": "Write a mapping of names to values.",
+    "model_type": "Write a mapping of names to values.",
+    "decimal_type": "Write a number, or a decimal in quotes.",
+    "decimal_parsing": "Write a number, or a decimal in quotes.",
+    "string_pattern_mismatch": "Use the form that docs/manifest.md gives for this field.",
+}
+
+
+def field_path(location: Sequence[int | str], root: str = "") -> str:
+    """A location such as `("targets", 1, "prices", "a/b")` as people read it: `targets[1].prices["a/b"]`."""
+    path = root
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", part):
+            path += f".{part}" if path else part
+        else:
+            path += f"[{json.dumps(part, ensure_ascii=False)}]"
+    return path
+
+
+def validate(model: type[Model], raw: Any, root: str = "") -> tuple[Model | None, list[SrBenchError]]:
+    """`raw` (plain JSON types) as an instance of `model`, or None with all its problems.
+
+    Types are strict: `"4"`, `true` and `4.0` are no integers. `root` is the path of `raw` in its document.
+    """
+    try:
+        return model.model_validate_json(json.dumps(raw, allow_nan=False), strict=True), []
+    except ValidationError as error:
+        return None, [
+            _problem(model, detail, root) for detail in error.errors(include_url=False, include_input=False)
+        ]
+
+
+def known_fields(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
+    """Names of the fields of the model found at `location` inside `model`; empty where it is no model."""
+    annotation: Any = model
+    for part in location:
+        annotation = _step(annotation, part)
+    found = _model_in(annotation)
+    return list(found.model_fields) if found else []
+
+
+def _step(annotation: Any, part: int | str) -> Any:
+    found = _model_in(annotation)
+    if found is not None:
+        field = found.model_fields.get(str(part))
+        return field.annotation if field else None
+    for option in _options(annotation):
+        arguments = get_args(option)
+        if get_origin(option) in (list, tuple) or (get_origin(option) is dict and len(arguments) == 2):
+            return arguments[-1]
+    return None
+
+
+def _options(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    for option in _options(annotation):
+        if isinstance(option, type) and get_origin(option) is None and issubclass(option, BaseModel):
+            return option
+    return None
+
+
+def _problem(model: type[BaseModel], detail: Any, root: str) -> SrBenchError:
+    location: tuple[int | str, ...] = detail["loc"]
+    kind: str = detail["type"]
+    field = field_path(location, root) or None
+    if kind == "extra_forbidden":
+        return _unknown_field(known_fields(model, location[:-1]), str(location[-1]), field)
+    if kind == "missing":
+        return SrBenchError(
+            "This field is required and missing.", code="missing_field", field=field, mend="Add it."
+        )
+    message = str(detail["msg"]).replace("Input should be", "It must be").rstrip(".")
+    message = message.replace("valid dictionary or object to extract fields from", "mapping")
+    return SrBenchError(
+        f"{message}.", field=field, mend=_MENDS.get(kind, "Write a value within these bounds.")
+    )
+
+
+def _unknown_field(known: list[str], name: str, field: str | None) -> SrBenchError:
+    near = get_close_matches(name, known, n=1)
+    mend = f"Did you mean {near[0]!r}? " if near else ""
+    return SrBenchError(
+        "There is no such field.",
+        code="unknown_field",
+        field=field,
+        mend=f"{mend}Remove it, or use one of: {', '.join(known)}." if known else "Remove it.",
+    )
