@@ -1,0 +1,81 @@
+"""Checks of a prepared dataset that run with each materialization; a failed blocking one stops the flow."""
+
+from __future__ import annotations
+
+from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
+from pydantic import ValidationError
+
+from resources.errors import IntegrityError
+from sr_bench_assets.benchmarks.registry import get_benchmark
+from sr_bench_assets.datasets.artifact import DatasetManifest, decode_case, lines_sha256, read_lines
+
+_ASSET = "prepared_dataset"
+CHECK_SPECS = [
+    AssetCheckSpec(
+        "cases_have_their_hash",
+        asset=_ASSET,
+        blocking=True,
+        description="cases.jsonl and this benchmark's lines of it have the hashes of the manifest.",
+    ),
+    AssetCheckSpec(
+        "case_ids_are_unique",
+        asset=_ASSET,
+        blocking=True,
+        description="No case id occurs twice and the manifest's count is right.",
+    ),
+    AssetCheckSpec(
+        "every_category_is_covered",
+        asset=_ASSET,
+        description="Each category of the source has at least one case (a warning for small selections).",
+    ),
+    AssetCheckSpec(
+        "full_profile",
+        asset=_ASSET,
+        description="The dataset has the profile's full count; a custom subset or sample data is a warning.",
+    ),
+]
+
+
+def check_partition(manifest: DatasetManifest, benchmark: str, profile: str) -> list[AssetCheckResult]:
+    """The results of `CHECK_SPECS` for one benchmark of a dataset, from the bytes on disk."""
+    try:
+        lines = read_lines(manifest.path, manifest.sha256)
+        cases = [(line, decode_case(line)) for line in lines]
+    except (IntegrityError, ValidationError) as error:
+        return [_failed(spec.name, str(error)) for spec in CHECK_SPECS]
+    own = [(line, case) for line, case in cases if case.benchmark == benchmark]
+    actual = lines_sha256(line for line, _ in own)
+    expected = manifest.case_sha256.get(benchmark)
+    ids = [case.id for _, case in own]
+    selection = manifest.selection.get(benchmark)
+    uncovered = [name for name, count in selection.strata.items() if not count] if selection else []
+    planned = get_benchmark(benchmark).counts[manifest.profile]
+    whole = len(own) == planned and manifest.sample_data is None
+    return [
+        AssetCheckResult(
+            check_name="cases_have_their_hash",
+            passed=actual == expected and manifest.profile == profile,
+            metadata={"expected": str(expected), "actual": actual},
+        ),
+        AssetCheckResult(
+            check_name="case_ids_are_unique",
+            passed=len(set(ids)) == len(ids) == manifest.counts.get(benchmark),
+            metadata={"cases": len(ids), "distinct": len(set(ids))},
+        ),
+        AssetCheckResult(
+            check_name="every_category_is_covered",
+            passed=not uncovered,
+            severity=AssetCheckSeverity.WARN,
+            metadata={"uncovered": ", ".join(uncovered) or "none"},
+        ),
+        AssetCheckResult(
+            check_name="full_profile",
+            passed=whole,
+            severity=AssetCheckSeverity.WARN,
+            metadata={"cases": len(own), "profile": planned, "sample_data": manifest.sample_data or "no"},
+        ),
+    ]
+
+
+def _failed(name: str, message: str) -> AssetCheckResult:
+    return AssetCheckResult(check_name=name, passed=False, metadata={"error": message})
