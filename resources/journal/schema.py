@@ -16,9 +16,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
+
+_IN_FLIGHT = text("outcome IS NULL AND failure IS NULL")
 
 runs = Table(
     "runs",
@@ -39,7 +42,9 @@ runs = Table(
     Column("budget_pico", BigInteger, nullable=False),
     Column("reserved_pico", BigInteger, nullable=False, default=0),
     Column("spent_pico", BigInteger, nullable=False, default=0),
-    Column("unknown_pico", BigInteger, nullable=False, default=0),  # kept reservations of calls of unknown spend
+    Column(
+        "unknown_pico", BigInteger, nullable=False, default=0
+    ),  # kept reservations of calls of unknown spend
     Column("created_at", Float, nullable=False),
     Column("started_at", Float),
     Column("finished_at", Float),
@@ -58,6 +63,9 @@ run_leases = Table(
     Column("host", Text, nullable=False),
     Column("dagster_run_id", Text),
     Column("acquired_at", Float, nullable=False),
+    Column(
+        "heartbeat_at", Float, nullable=False
+    ),  # decides for runners on other hosts, whose pid says nothing
     Column("released_at", Float),
 )
 
@@ -76,12 +84,15 @@ calls = Table(
     Column("attempt", Integer, nullable=False),
     Column("request_sha256", String(64), nullable=False),
     Column("reserved_pico", BigInteger, nullable=False),
+    Column(
+        "spent_pico", BigInteger
+    ),  # what the budget was charged; null: in flight, or unknown (reserve kept)
     Column("reserved_tokens", BigInteger, nullable=False),
     Column("rate_key", String(160)),  # null: target without rate limits
     Column("dispatched_at", Float, nullable=False),
     Column("finished_at", Float),
     Column("outcome", String(16)),  # null in flight | completed | failed | refused (429/503 + Retry-After)
-    Column("failure", String(48)),
+    Column("failure", String(48)),  # with outcome null: the runner died, no end of this call is known
     Column("http_status", Integer),
     Column("model", Text),
     Column("finish_reason", Text),
@@ -107,7 +118,9 @@ calls = Table(
     Column("evidence_length", BigInteger),
     UniqueConstraint("run_id", "case_id", "target_id", "role", "step", "attempt", name="one_dispatch"),
     Index("calls_run_seq", "run_id", "seq"),
+    Index("calls_spend", "run_id", "benchmark", "target_id", "spent_pico"),
     Index("calls_rate", "rate_key", "dispatched_at"),
+    Index("calls_in_flight", "rate_key", sqlite_where=_IN_FLIGHT, postgresql_where=_IN_FLIGHT),
 )
 
 results = Table(
@@ -132,6 +145,7 @@ results = Table(
     Column("latency_s", Float),
     Column("finished_at", Float, nullable=False),
     Index("results_run_seq", "run_id", "seq"),
+    Index("results_progress", "run_id", "benchmark", "target_id", "status"),
 )
 
 events = Table(

@@ -1,0 +1,100 @@
+"""Evidence segments: append-only files of compressed frames, to which the rows of `calls` point."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from resources.durable import readable_os_errors, sync_folder
+from resources.errors import IntegrityError, NotFound
+
+SEGMENT_BYTES = 64 << 20
+"""A segment that has grown beyond this is left and a new one begun."""
+
+
+@dataclass(frozen=True)
+class FramePlace:
+    """Where a frame stands: file name within the run's evidence folder, offset and length in bytes."""
+
+    segment: str
+    offset: int
+    length: int
+
+
+class SegmentWriter:
+    """Appends frames of one benchmark, in a segment file that no other writer shares. Used by one thread."""
+
+    def __init__(self, folder: Path, benchmark: str) -> None:
+        self._folder = folder
+        self._benchmark = benchmark
+        self._handle = -1
+        self._name = ""
+        self._size = 0
+
+    def append(self, frames: Sequence[bytes]) -> list[FramePlace]:
+        """Append `frames` and return their places; durable (fdatasync) on return."""
+        if self._handle < 0 or self._size >= SEGMENT_BYTES:
+            self._open_next()
+        places: list[FramePlace] = []
+        offset = self._size
+        for frame in frames:
+            places.append(FramePlace(self._name, offset, len(frame)))
+            offset += len(frame)
+        with readable_os_errors(self._folder):
+            try:
+                rest = memoryview(b"".join(frames))
+                while rest:
+                    rest = rest[os.write(self._handle, rest) :]
+                os.fdatasync(self._handle)
+            except OSError:
+                # What was half written stays behind as unused bytes; later frames go to a new segment.
+                self.close()
+                raise
+        self._size = offset
+        return places
+
+    def close(self) -> None:
+        """Close the open segment; a later append begins another one."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _open_next(self) -> None:
+        self.close()
+        with readable_os_errors(self._folder):
+            self._folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+            number = sum(1 for _ in self._folder.glob(f"{self._benchmark}.*.seg"))
+            while True:
+                name = f"{self._benchmark}.{number}.seg"
+                try:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+                    self._handle = os.open(self._folder / name, flags, 0o600)
+                    break
+                except FileExistsError:
+                    number += 1
+            # The segment's name, and those of the folders that may be new with it.
+            for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
+                sync_folder(folder)
+        self._name = name
+        self._size = 0
+
+
+def read_frame(folder: Path, place: FramePlace) -> bytes:
+    """The frame at `place`, still compressed. Raises `NotFound` or, for a short file, `IntegrityError`."""
+    path = folder / place.segment
+    try:
+        with path.open("rb") as file:
+            file.seek(place.offset)
+            frame = file.read(place.length)
+    except FileNotFoundError:
+        raise NotFound(
+            f"no evidence segment {path.name}", mend="restore the run's evidence folder from a backup"
+        ) from None
+    if len(frame) != place.length:
+        raise IntegrityError(
+            f"the evidence segment {path.name} ends before byte {place.offset + place.length}",
+            mend="restore it from a backup",
+        )
+    return frame
