@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from resources.errors import IntegrityError, Unavailable
+from resources.durable import replace_file
+from resources.errors import IntegrityError
 
 Progress = Callable[[str, int, int | None], None]
 """Called with (what, done, total) while bytes or files arrive; total is None where it is unknown."""
-
-_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def no_progress(what: str, done: int, total: int | None) -> None:
@@ -81,27 +78,6 @@ def files_under(root: Path, relative: str) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(root).as_posix(), path
 
 
-@contextmanager
-def disk_errors(where: Path) -> Iterator[None]:
-    """Turn "no space left" and "permission denied" into one line that says where and what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _DISK_FULL:
-            raise Unavailable(
-                f"The disk that holds {where} is full; nothing was published.",
-                code="disk_full",
-                mend="Free some space, or choose another store with --store or SR_BENCH_STORE, and repeat.",
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise Unavailable(
-                f"{where} cannot be written: {error.strerror}.",
-                code="not_writable",
-                mend="Make the folder writable for you, or choose another store with --store.",
-            ) from error
-        raise
-
-
 RECEIPT = "receipt.json"
 
 
@@ -125,9 +101,7 @@ def write_receipt(folder: Path, url: str, revision: str, files: tuple[FetchedFil
         "revision": revision,
         "files": {file.name: {"sha256": file.sha256, "size": file.size} for file in files},
     }
-    temporary = folder / f".{RECEIPT}.new"
-    temporary.write_text(json.dumps(document, indent=1, sort_keys=True))
-    temporary.replace(folder / RECEIPT)
+    replace_file(folder / RECEIPT, json.dumps(document, indent=1, sort_keys=True).encode())
 
 
 def same_as_receipt(folder: Path, files: tuple[FetchedFile, ...]) -> list[str]:

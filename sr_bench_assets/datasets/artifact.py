@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +13,8 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resources.canonical import canonical_bytes, content_hash, sha256_bytes
+from resources.durable import readable_os_errors, sync_folder, write_once
 from resources.errors import IntegrityError, NotFound, SrBenchError
-from resources.sources.fetched import disk_errors
 from resources.store import Store
 from sr_bench_assets.benchmarks.contract import Case, Profile
 
@@ -172,15 +171,12 @@ def publish(store: Store, lines: Sequence[bytes], facts: Mapping[str, Any]) -> D
     if folder.exists():
         read_lines(folder / CASES_FILE, manifest.sha256)
         return load_manifest(store, dataset_id)
-    with disk_errors(folder):
-        store.datasets_dir.mkdir(parents=True, exist_ok=True)
+    with readable_os_errors(folder):
         temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=store.datasets_dir))
         try:
             document = {"id": dataset_id, **draft.identity()}
-            _write_durably(temporary / CASES_FILE, data)
-            _write_durably(
-                temporary / MANIFEST_FILE, json.dumps(document, ensure_ascii=False, indent=1).encode()
-            )
+            write_once(temporary / CASES_FILE, data)
+            write_once(temporary / MANIFEST_FILE, json.dumps(document, ensure_ascii=False, indent=1).encode())
             _rename_once(temporary, folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -293,17 +289,10 @@ def _read_manifest(folder: Path) -> DatasetManifest:
     return manifest
 
 
-def _write_durably(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
 def _rename_once(temporary: Path, folder: Path) -> None:
     try:
         temporary.rename(folder)
+        sync_folder(folder.parent)
     except OSError:
         # Another process published the same content first: equal ids have equal bytes.
         if not folder.exists():
