@@ -3,6 +3,7 @@ repeated: a person may have put a secret in the wrong place."""
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from resources.errors import SrBenchError
 
 Model = TypeVar("Model", bound=BaseModel)
 
+_SALVAGE_ROUNDS = 8
+
 _MENDS = {
     "int_type": "Write a whole number, without quotes or a decimal point.",
     "float_type": "Write a number, without quotes.",
@@ -26,8 +29,23 @@ _MENDS = {
     "model_type": "Write a mapping of names to values.",
     "decimal_type": "Write a number, or a decimal in quotes.",
     "decimal_parsing": "Write a number, or a decimal in quotes.",
-    "string_pattern_mismatch": "Use the form that docs/manifest.md gives for this field.",
 }
+_FORMS = {
+    "id": (
+        "letters, digits, '.', '_' and '-', at most 128, beginning with a letter or digit",
+        "Shorten it so.",
+    ),
+    "sha256": (
+        "64 lower-case hexadecimal digits",
+        "Copy the sha256 that `sr-bench dataset prepare` printed.",
+    ),
+    "api_key_env": (
+        "the name of an environment variable",
+        "Write the variable's name, never the key itself.",
+    ),
+}
+_FORMS["preview_api_key_env"] = _FORMS["api_key_env"]
+"""What text of a prescribed form looks like, by field name: form, mend."""
 
 
 def field_path(location: Sequence[int | str], root: str = "") -> str:
@@ -56,6 +74,25 @@ def validate(model: type[Model], raw: Any, root: str = "") -> tuple[Model | None
         ]
 
 
+def salvage(model: type[Model], raw: Any, root: str = "") -> tuple[Model | None, list[str]]:
+    """`raw` as `model` without its wrong members, so that the rest can be checked further.
+
+    Returns the instance and the paths of the members left out; None where a required one is at fault.
+    """
+    dropped: list[str] = []
+    current = copy.deepcopy(raw)
+    for _ in range(_SALVAGE_ROUNDS):
+        try:
+            return model.model_validate_json(json.dumps(current, allow_nan=False), strict=True), dropped
+        except ValidationError as error:
+            for detail in error.errors(include_url=False, include_input=False):
+                location = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
+                if not location or not _drop(current, location):
+                    return None, dropped
+                dropped.append(field_path(location, root))
+    return None, dropped
+
+
 def known_fields(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
     """Names of the fields of the model found at `location` inside `model`; empty where it is no model."""
     annotation: Any = model
@@ -63,6 +100,22 @@ def known_fields(model: type[BaseModel], location: Sequence[int | str]) -> list[
         annotation = _step(annotation, part)
     found = _model_in(annotation)
     return list(found.model_fields) if found else []
+
+
+def _drop(value: Any, location: Sequence[int | str]) -> bool:
+    """Remove the member at `location` from its mapping; False where that cannot be done.
+
+    Items of a list are not removed: the others would change places.
+    """
+    for part in location[:-1]:
+        inside = part in value if isinstance(value, dict) else isinstance(part, int) and part < len(value)
+        if not inside:
+            return True  # gone already, with a member around it
+        value = value[part]
+    if not isinstance(value, dict) or location[-1] not in value:
+        return False
+    del value[location[-1]]
+    return True
 
 
 def _step(annotation: Any, part: int | str) -> Any:
@@ -98,6 +151,9 @@ def _problem(model: type[BaseModel], detail: Any, root: str) -> SrBenchError:
         return SrBenchError(
             "This field is required and missing.", code="missing_field", field=field, mend="Add it."
         )
+    if kind == "string_pattern_mismatch" and str(location[-1]) in _FORMS:
+        form, mend = _FORMS[str(location[-1])]
+        return SrBenchError(f"It must be {form}.", field=field, mend=mend)
     message = str(detail["msg"]).replace("Input should be", "It must be").rstrip(".")
     message = message.replace("valid dictionary or object to extract fields from", "mapping")
     return SrBenchError(

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from resources.errors import SrBenchError
 from resources.targets import Target
-from resources.validation import validate
+from resources.validation import salvage, validate
 from sr_bench_assets.plans.manifest import DatasetRef, Limits, Manifest, Sampling
 from sr_bench_assets.plans.options import OPTIONS_FILE, OperatorOptions
 from sr_bench_assets.plans.references import is_reference
@@ -44,6 +44,8 @@ class Draft:
     limits: Limits | None
     sampling: Sampling | None
     benchmark_options: Mapping[str, Mapping[str, Any]]
+    unsure: frozenset[str] = frozenset()
+    """Paths of members that were wrong and count as absent here."""
 
 
 def draft_of_manifest(manifest: Manifest) -> Draft:
@@ -77,6 +79,15 @@ def draft_of_document(document: Any) -> tuple[Draft | None, Manifest | None, lis
     if manifest is not None:
         return draft_of_manifest(manifest), manifest, []
     problems = [problem for problem in problems if not _inside_reference(document, problem.field or "")]
+    unsure: set[str] = set()
+
+    def part(model: type[Part], raw: Any, root: str) -> Part | None:
+        if raw is None:
+            return None
+        found, dropped = salvage(model, raw, root)
+        unsure.update(dropped)
+        return found
+
     targets = document.get("targets")
     placed = [(f"targets[{i}]", item) for i, item in enumerate(targets if isinstance(targets, list) else [])]
     auxiliary = document.get("auxiliary_targets")
@@ -92,19 +103,21 @@ def draft_of_document(document: Any) -> tuple[Draft | None, Manifest | None, lis
         cost_policy=_choice(
             document.get("cost_policy", defaults["cost_policy"]), "require_priced", "capability_only"
         ),
-        dataset=_part(DatasetRef, document.get("dataset")),
-        targets=tuple(Placed(path, target) for path, item in placed if (target := _part(Target, item))),
-        judge=_auxiliary("judge", _part(Target, roles.get("judge"))),
-        simulator=_auxiliary("simulator", _part(Target, roles.get("simulator"))),
+        dataset=part(DatasetRef, document.get("dataset"), "dataset"),
+        targets=tuple(Placed(path, target) for path, item in placed if (target := part(Target, item, path))),
+        judge=_auxiliary("judge", part(Target, roles.get("judge"), "auxiliary_targets.judge")),
+        simulator=_auxiliary(
+            "simulator", part(Target, roles.get("simulator"), "auxiliary_targets.simulator")
+        ),
         judge_given=roles.get("judge") is not None,
         simulator_given=roles.get("simulator") is not None,
-        limits=_part(Limits, document.get("limits", {})),
-        sampling=_part(Sampling, document.get("sampling", {})),
+        limits=part(Limits, document.get("limits", {}), "limits"),
+        sampling=part(Sampling, document.get("sampling", {}), "sampling"),
         benchmark_options={k: v for k, v in options.items() if isinstance(v, Mapping)}
         if isinstance(options, Mapping)
         else {},
     )
-    return draft, None, problems
+    return replace(draft, unsure=frozenset(unsure)), None, problems
 
 
 def completed(draft: Draft, operator: OperatorOptions, needs: Mapping[str, set[str]]) -> Draft:
@@ -129,10 +142,6 @@ def completed(draft: Draft, operator: OperatorOptions, needs: Mapping[str, set[s
 
 def _auxiliary(role: str, target: Target | None) -> Placed | None:
     return Placed(f"auxiliary_targets.{role}", target) if target else None
-
-
-def _part(model: type[Part], raw: Any) -> Part | None:
-    return None if raw is None else validate(model, raw)[0]
 
 
 def _choice(value: Any, *allowed: str) -> str | None:

@@ -26,7 +26,7 @@ from sr_bench_assets.plans.dataset_checks import (
 from sr_bench_assets.plans.draft import Draft, completed, draft_of_document, draft_of_manifest
 from sr_bench_assets.plans.limit_checks import check_limits
 from sr_bench_assets.plans.manifest import AuxiliaryTargets, FrozenPlan, Manifest
-from sr_bench_assets.plans.options import OperatorOptions, operator_options
+from sr_bench_assets.plans.options import OPTIONS_FILE, OperatorOptions, operator_options
 from sr_bench_assets.plans.plan_store import is_frozen, put_plan, verified_plan
 from sr_bench_assets.plans.reading import read_raw, resolve_document
 from sr_bench_assets.plans.target_checks import check_targets
@@ -108,18 +108,20 @@ def _freeze(
     try:
         operator = operator_options(store)
     except Problems as error:
-        problems = problems + error.problems
+        problems = problems + [_in_options(problem) for problem in error.problems]
+    except SrBenchError as error:
+        problems = [*problems, _in_options(error)]
     draft = completed(draft, operator, needs)
     roles = set[str]() if draft.mode == "preview" else set[str]().union(*needs.values())
-    problems = [
-        *problems,
+    content = [
         *(check_dataset(draft, facts.manifest) if facts else []),
         *check_benchmarks(draft, facts, benchmarks),
         *check_targets(draft, roles, env),
-        *check_limits(draft.limits, draft.sampling),
+        *check_limits(draft.limits, draft.sampling, draft.unsure),
     ]
+    problems = problems + [found for found in content if not _reported(found, problems)]
     if problems or manifest is None or facts is None:
-        raise Problems(f"The manifest cannot be frozen: {len(problems)} problem(s).", problems)
+        raise Problems(f"The manifest cannot be frozen: {len(problems)} problem(s).", _in_order(problems))
     members = {name: getattr(manifest, name) for name in Manifest.model_fields}
     members |= {
         "auxiliary_targets": AuxiliaryTargets(
@@ -150,3 +152,26 @@ def _freeze(
         )
         raise Problems("The manifest cannot be frozen: 1 problem.", [problem]) from None
     return plan.model_copy(update={"plan_sha256": digest})
+
+
+def _reported(problem: SrBenchError, reported: list[SrBenchError]) -> bool:
+    """Whether a wrong member at or below the problem's field is reported: then it is an echo."""
+    field = problem.field or ""
+    inside = (f"{field}.", f"{field}[")
+    return any(other.field == field or (other.field or "").startswith(inside) for other in reported)
+
+
+def _in_order(problems: list[SrBenchError]) -> list[SrBenchError]:
+    """Problems by where they stand: member by member, target by target; otherwise as they were found."""
+
+    def place(problem: SrBenchError) -> tuple[str, int]:
+        member, _, rest = (problem.field or "").partition(".")[0].partition("[")
+        index = rest.rstrip("]")
+        return member, int(index) if index.isdecimal() else -1
+
+    return sorted(problems, key=place)
+
+
+def _in_options(problem: SrBenchError) -> SrBenchError:
+    place = f"{OPTIONS_FILE}:{problem.field}" if problem.field else OPTIONS_FILE
+    return SrBenchError(problem.message, code=problem.code, field=place, mend=problem.mend)

@@ -30,7 +30,8 @@ def check_targets(draft: Draft, needed_roles: set[str], env: Mapping[str, str]) 
         problems += _previewable(draft.targets)
     else:
         problems += _pricing(used, draft)
-        if draft.limits is not None and draft.sampling is not None:
+        unsure = {"sampling.max_tokens", "limits.max_output_tokens"}.intersection(draft.unsure)
+        if draft.limits is not None and draft.sampling is not None and not unsure:
             problems += _caps(used, draft.limits, draft.sampling)
     return problems
 
