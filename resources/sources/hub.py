@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from filelock import FileLock
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
+READ_TIMEOUT_S = 30.0
+MAX_ATTEMPTS = 4
+"""GETs in a row that bring nothing new before a download is given up."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _GIT_BLOB = re.compile(r"[0-9a-f]{40}")
 
@@ -169,24 +173,44 @@ class _Download:
         return etag
 
     def _download(self, url: str, metadata: HfFileMetadata, partial: Path, progress: Progress) -> None:
-        from huggingface_hub.file_download import http_get
-        from huggingface_hub.utils import build_hf_headers, disable_progress_bars
-
-        disable_progress_bars()
         location = metadata.location if not metadata.xet_file_data else url
         # A signed address of another host must not get our credential.
         trusted = {urlsplit(url).netloc, urlsplit(DEFAULT_ENDPOINT).netloc}
         token = self.access.token if urlsplit(location).netloc in trusted else None
-        with partial.open("ab") as stream, self._readable_errors():
+        attempts = 0
+        while True:
+            before = partial.stat().st_size if partial.exists() else 0
+            if metadata.size is not None and before >= metadata.size:
+                return
+            try:
+                with self._readable_errors():
+                    self._receive(location, token, metadata.size, partial, progress)
+                return
+            except Unavailable as error:
+                # Going on from where it was cut is no new request for anything: only missing bytes are asked for.
+                attempts = 1 if partial.exists() and partial.stat().st_size > before else attempts + 1
+                if error.code != "unreachable" or attempts >= MAX_ATTEMPTS:
+                    raise
+                time.sleep(0.2 * 2**attempts)
+
+    def _receive(
+        self, location: str, token: str | None, size: int | None, partial: Path, progress: Progress
+    ) -> None:
+        """One GET, from the end of the partial file on, written as it arrives."""
+        from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+        headers = {**build_hf_headers(token=token or False), "Accept-Encoding": "identity"}
+        with partial.open("ab") as stream:
             start = stream.tell()
-            http_get(
-                location,
-                cast(BinaryIO, _Counted(stream, self.name, metadata.size, progress)),
-                resume_size=start,
-                headers=build_hf_headers(token=token or False),
-                expected_size=metadata.size,
-                displayed_filename=self.name,
-            )
+            if start:
+                headers["Range"] = f"bytes={start}-"
+            with get_session().stream("GET", location, headers=headers, timeout=READ_TIMEOUT_S) as response:
+                hf_raise_for_status(response)
+                if start and response.status_code != 206:
+                    stream.truncate(0)  # the server sends the whole file
+                for block in response.iter_raw():
+                    stream.write(block)
+                    progress(self.name, stream.tell(), size)
 
     def _verified(self, path: Path, etag: str, size: int | None) -> bool:
         actual = path.stat().st_size
@@ -237,11 +261,6 @@ class _Download:
                 f"{self.access.endpoint} answered {status} for {self.repo_id}/{self.name}.",
                 mend="Try again later; what was downloaded is kept and continued.",
             ) from error
-        except OSError as error:
-            # The hub client's own "size differs" error has no errno; real file errors have one.
-            if error.errno is not None:
-                raise
-            raise self._cut(error) from error
         except Exception as error:
             # The transport's exceptions come from whichever HTTP library the hub client vendors.
             if type(error).__module__.split(".")[0].startswith("httpx"):
@@ -264,27 +283,3 @@ class _Download:
             code="unreachable",
             mend="Check the network and HF_ENDPOINT, and repeat: what was downloaded is kept and continued.",
         )
-
-
-class _Counted:
-    """A file that tells how much of it has been written."""
-
-    def __init__(self, stream: IO[bytes], name: str, total: int | None, progress: Progress) -> None:
-        self._stream = stream
-        self._name = name
-        self._total = total
-        self._progress = progress
-
-    def write(self, data: bytes) -> int:
-        written = self._stream.write(data)
-        self._progress(self._name, self._stream.tell(), self._total)
-        return written
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._stream.seek(offset, whence)
-
-    def truncate(self, size: int | None = None) -> int:
-        return self._stream.truncate(size)

@@ -9,7 +9,7 @@ import orjson
 
 from resources.errors import SrBenchError
 from resources.store import Store
-from sr_bench_assets.benchmarks.registry import benchmarks
+from sr_bench_assets.benchmarks.registry import benchmark_ids
 from sr_bench_assets.datasets.artifact import (
     DatasetManifest,
     Preparation,
@@ -74,7 +74,7 @@ def _owners(parts: Sequence[DatasetManifest], only: set[str] | None) -> dict[str
                     field=name,
                     mend="Leave one of the two out: which of them is meant is for you to say.",
                 )
-    order = {name: place for place, name in enumerate(benchmarks())}
+    order = {name: place for place, name in enumerate(benchmark_ids())}
     return {
         name: owners[name] for name in sorted(owners, key=lambda name: (order.get(name, len(order)), name))
     }
