@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, Select, bindparam, func, select, update
 
 from resources.errors import NotFound
 from resources.journal import rates
@@ -37,14 +37,32 @@ class Finish:
 
 Operation = Dispatch | Finish
 
-_account_query = select(
-    runs.c.status,
-    runs.c.cancel_requested_at,
-    runs.c.budget_pico,
-    runs.c.reserved_pico,
-    runs.c.spent_pico,
-    runs.c.unknown_pico,
-).with_for_update(key_share=True)
+# Built once: putting a statement together costs more than running it.
+_run_id = bindparam("run")
+_account_query = (
+    select(
+        runs.c.status,
+        runs.c.cancel_requested_at,
+        runs.c.budget_pico,
+        runs.c.reserved_pico,
+        runs.c.spent_pico,
+        runs.c.unknown_pico,
+    )
+    .where(runs.c.id == _run_id)
+    .with_for_update(key_share=True)
+)
+_last_call_query = select(func.coalesce(func.max(calls.c.seq), 0)).where(calls.c.run_id == _run_id)
+_last_result_query = select(func.coalesce(func.max(results.c.seq), 0)).where(results.c.run_id == _run_id)
+_save_statement = (
+    update(runs)
+    .where(runs.c.id == _run_id)
+    .values(
+        reserved_pico=bindparam("reserved"),
+        spent_pico=bindparam("spent"),
+        unknown_pico=bindparam("unknown"),
+        updated_at=bindparam("now"),
+    )
+)
 
 
 class Unusual(Exception):
@@ -84,7 +102,6 @@ def apply_batch(
     account = _lock_account(connection, run_id)
     finishes = [operation for operation in operations if isinstance(operation, Finish)]
     dispatches = [operation for operation in operations if isinstance(operation, Dispatch)]
-    last_call, last_result = _last_seqs(connection, run_id)
     now = time.time()
     ends = [finish for finish in finishes if finish.end is not None]
     for finish in ends:
@@ -96,9 +113,10 @@ def apply_batch(
         _expect(len(ends), end_calls(connection, [_end_values(finish, now) for finish in ends]))
     ended_cells = [finish.result for finish in finishes if finish.result is not None]
     if ended_cells:
-        rows = [row.columns(run_id, last_result + n, now) for n, row in enumerate(ended_cells, 1)]
+        last = _last(connection, _last_result_query, run_id)
+        rows = [row.columns(run_id, last + n, now) for n, row in enumerate(ended_cells, 1)]
         _expect(len(rows), insert_rows(connection, results, rows))
-    verdicts = iter(_judge(connection, account, dispatches, last_call))
+    verdicts = iter(_judge(connection, run_id, account, dispatches))
     found: list[Verdict | None] = []
     rows = []
     for operation in operations:
@@ -115,13 +133,12 @@ def apply_batch(
 def apply_one(connection: Connection, run_id: str, operation: Operation) -> Verdict | None:
     """Apply one operation, whatever has happened to its call or cell before."""
     account = _lock_account(connection, run_id)
-    last_call, last_result = _last_seqs(connection, run_id)
     now = time.time()
     verdict: Verdict | None = None
     if isinstance(operation, Dispatch):
         verdict = _find_dispatched(connection, run_id, operation)
         if verdict is None:
-            (verdict,) = _judge(connection, account, [operation], last_call)
+            (verdict,) = _judge(connection, run_id, account, [operation])
             if isinstance(verdict, Granted):
                 insert_rows(
                     connection, calls, [operation.columns(run_id, verdict.seq, verdict.dispatched_at)]
@@ -131,7 +148,8 @@ def apply_one(connection: Connection, run_id: str, operation: Operation) -> Verd
             _end_one(connection, account, operation, now)
         if operation.result is not None:
             # A cell ends once: where reconciliation was quicker, its word stands.
-            insert_rows(connection, results, [operation.result.columns(run_id, last_result + 1, now)])
+            last = _last(connection, _last_result_query, run_id)
+            insert_rows(connection, results, [operation.result.columns(run_id, last + 1, now)])
     _save_account(connection, run_id, account, now)
     return verdict
 
@@ -168,7 +186,7 @@ def _end_values(finish: Finish, now: float) -> dict[str, Any]:
 
 
 def _judge(
-    connection: Connection, account: _Account, dispatches: Sequence[Dispatch], last_call: int
+    connection: Connection, run_id: str, account: _Account, dispatches: Sequence[Dispatch]
 ) -> list[Verdict]:
     """Decide on each dispatch in turn; what is granted is charged to `account` and to the rate windows."""
     ceilings = {dispatch.rate.key: dispatch.rate for dispatch in dispatches if dispatch.rate is not None}
@@ -176,6 +194,7 @@ def _judge(
     if ceilings and account.stopped is None:
         now = rates.lock_rates(connection, connection.dialect.name, set(ceilings))
         local = time.time()
+    last_call = _last(connection, _last_call_query, run_id) if dispatches else 0
     windows: dict[str, rates.Window] = {}
     waits: dict[tuple[str, rates.Cause], float] = {}
     verdicts: list[Verdict] = []
@@ -226,7 +245,7 @@ def _find_dispatched(connection: Connection, run_id: str, dispatch: Dispatch) ->
 
 
 def _lock_account(connection: Connection, run_id: str) -> _Account:
-    row = connection.execute(_account_query.where(runs.c.id == run_id)).one_or_none()
+    row = connection.execute(_account_query, {"run": run_id}).one_or_none()
     if row is None:
         raise NotFound(f"no run {run_id!r}", field="run_id", mend="list runs with `sr-bench runs`")
     stopped = None
@@ -238,22 +257,13 @@ def _lock_account(connection: Connection, run_id: str) -> _Account:
 
 
 def _save_account(connection: Connection, run_id: str, account: _Account, now: float) -> None:
-    connection.execute(
-        update(runs).where(runs.c.id == run_id),
-        {
-            "reserved_pico": account.reserved,
-            "spent_pico": account.spent,
-            "unknown_pico": account.unknown,
-            "updated_at": now,
-        },
-    )
+    values = {"reserved": account.reserved, "spent": account.spent, "unknown": account.unknown, "now": now}
+    connection.execute(_save_statement, {"run": run_id, **values})
 
 
-def _last_seqs(connection: Connection, run_id: str) -> tuple[int, int]:
-    last_call = select(func.max(calls.c.seq)).where(calls.c.run_id == run_id).scalar_subquery()
-    last_result = select(func.max(results.c.seq)).where(results.c.run_id == run_id).scalar_subquery()
-    row = connection.execute(select(func.coalesce(last_call, 0), func.coalesce(last_result, 0))).one()
-    return int(row[0]), int(row[1])
+def _last(connection: Connection, query: Select[Any], run_id: str) -> int:
+    """The last `seq` given out in the run; only looked up after its lock was taken."""
+    return int(connection.execute(query, {"run": run_id}).scalar_one())
 
 
 def _expect(wanted: int, changed: int) -> None:
