@@ -12,9 +12,7 @@ from resources.store import Store
 from sr_bench_assets.plans.manifest import FrozenPlan
 
 
-def launch(
-    store: Store, journal: Journal, plan: FrozenPlan, idempotency_key: str | None
-) -> tuple[Run, bool]:
+def launch(store: Store, journal: Journal, plan: FrozenPlan, idempotency_key: str | None) -> tuple[Run, bool]:
     """Create the run of `plan` (or find that of `idempotency_key`) and start its runner if none ever started.
 
     Returns the run and whether it is new. A queued run gets a runner even when it is not new: its creator may
@@ -36,7 +34,7 @@ def launch(
 
 
 def spawn_runner(store: Store, run_id: str) -> int:
-    """Start the runner of `run_id` in a session of its own, its output in the run's folder; returns its pid."""
+    """Start the runner of `run_id` in a session of its own, logging into the run's folder; returns its pid."""
     folder = store.run_dir(run_id)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = os.open(folder / "runner.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

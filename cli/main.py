@@ -24,7 +24,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compare": ("cli.report", "compare", "Compare candidate runs with the strongest single model."),
     "reconcile-usage": ("cli.report", "reconcile_usage", "Verify recorded usage against retained streams."),
     "rebuild": ("cli.report", "rebuild", "Rebuild derived call records from raw evidence and compare."),
-    "recover-plan": ("cli.recovery", "recover_plan", "List the cells of a run that may be continued or retried."),
+    "recover-plan": (
+        "cli.recovery",
+        "recover_plan",
+        "List the cells of a run that may be continued or retried.",
+    ),
     "recover": ("cli.recovery", "recover", "Continue reviewed cells in a separate child run."),
     "lab": ("cli.lab", "lab", "Serve simulated models on loopback to rehearse a plan."),
     "ui": ("cli.ui", "ui", "Open the Dagster UI on this store."),
@@ -50,7 +54,9 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--store", "store_path", metavar="DIR", help="Store folder (default: $SR_BENCH_STORE, else the user's).")
+@click.option(
+    "--store", "store_path", metavar="DIR", help="Store folder (default: $SR_BENCH_STORE, else the user's)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print data and errors as JSON.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.version_option(package_name="sr-bench")

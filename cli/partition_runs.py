@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Any
+from uuid import uuid4
 
 from dagster import DagsterInstance, DagsterRunStatus
 
@@ -15,7 +16,7 @@ from sr_bench_assets.definitions import defs
 from sr_bench_assets.jobs import EVALUATION_JOB, SCORECARD_JOB
 from sr_bench_assets.partitions import partition_key
 from sr_bench_assets.plans.manifest import FrozenPlan
-from sr_bench_assets.tags import PLAN_TAG, RUN_TAG
+from sr_bench_assets.tags import DAGSTER_RUN_EVENT, PLAN_TAG, RUN_TAG
 
 
 class PartitionRuns:
@@ -49,11 +50,15 @@ class PartitionRuns:
         return None
 
     def _execute(self, job_name: str, key: str, label: str) -> bool:
-        from uuid import uuid4
-
         dagster_run_id = str(uuid4())
         self._current = dagster_run_id
-        add_event(self._journal, self._run_id, "dagster_run", f"{label}: Dagster run {dagster_run_id}")
+        add_event(
+            self._journal,
+            self._run_id,
+            DAGSTER_RUN_EVENT,
+            f"{label}: Dagster run {dagster_run_id}",
+            {"dagster_run_id": dagster_run_id},
+        )
         scope = {"plan_sha256": self._plan.plan_sha256, "run_id": self._run_id}
         config: dict[str, Any] = {"resources": {"run_scope": {"config": scope}}}
         try:

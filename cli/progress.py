@@ -4,58 +4,72 @@ from __future__ import annotations
 
 import time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli.output import plain_terminal, say, stderr_console
 from resources.journal.connection import Journal
 from resources.journal.leases import reconcile_dead_runs
-from resources.journal.runs import Run, get_run, progress_by
+from resources.journal.progress import PartProgress, progress_by
+from resources.journal.runs import Run, get_run
 from resources.store import Store
+from sr_bench_assets.plans.plan_store import get_plan
+from sr_bench_assets.results.scope import RunScopeCells, partitions_of, planned_count
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 POLL_S = 0.2
 PLAIN_LINE_EVERY_S = 5.0
 DEAD_RUNNER_CHECK_EVERY_S = 5.0
 
 
+Parts = dict[tuple[str, str], PartProgress]
+
+
 def follow(store: Store, journal: Journal, run_id: str) -> Run:
     """Wait for `run_id` to end and return it; shows progress on stderr meanwhile."""
     say(f"Run {run_id} (stop it with `sr-bench cancel {run_id}`; Ctrl-C ends only this wait)")
+    totals = _totals(store, get_run(journal, run_id))
     if plain_terminal():
-        return _follow_plain(journal, run_id)
-    return _follow_bars(journal, run_id)
+        return _follow_plain(journal, run_id, sum(totals.values()))
+    return _follow_bars(journal, run_id, totals)
 
 
-def _states(journal: Journal, run_id: str) -> dict[tuple[str, str], Any]:
-    return progress_by(journal, run_id)
+def _totals(store: Store, run: Run) -> dict[tuple[str, str], int]:
+    """Planned cells by benchmark and target."""
+    plan = get_plan(store, run.plan_sha256)
+    scope = RunScopeCells.parse(run.scope)
+    counts = {
+        (benchmark, target.id): planned_count(plan, scope, benchmark, target.id)
+        for benchmark in partitions_of(plan, scope)
+        for target in plan.targets
+    }
+    return {part: count for part, count in counts.items() if count}
 
 
-def _plain_line(states: dict[tuple[str, str], Any]) -> str:
-    done = sum(state.completed for state in states.values())
-    failed = sum(state.failed for state in states.values())
-    running = sum(state.running for state in states.values())
-    spend = sum((Decimal(state.known_cost_usd or 0) for state in states.values()), Decimal(0))
-    return f"{done} done, {failed} failed, {running} running, {spend:.4f} USD known"
+def _plain_line(parts: Parts, total: int) -> str:
+    done = sum(part.completed for part in parts.values())
+    failed = sum(part.failed for part in parts.values())
+    running = sum(part.running for part in parts.values())
+    spend = sum((part.spent_usd for part in parts.values()), Decimal(0))
+    return f"{done + failed} of {total} cells, {failed} failed, {running} running, {spend:.4f} USD known"
 
 
-def _follow_plain(journal: Journal, run_id: str) -> Run:
+def _follow_plain(journal: Journal, run_id: str, total: int) -> Run:
     shown_at = checked_at = time.monotonic()
-    while not (run := get_run(journal, run_id)).terminal:
+    while not (run := get_run(journal, run_id)).is_terminal:
         now = time.monotonic()
         if now - shown_at >= PLAIN_LINE_EVERY_S:
-            say(_plain_line(_states(journal, run_id)))
+            say(_plain_line(progress_by(journal, run_id), total))
             shown_at = now
-        if now - checked_at >= DEAD_RUNNER_CHECK_EVERY_S:
-            reconcile_dead_runs(journal)
-            checked_at = now
+        checked_at = _check_for_dead_runner(journal, checked_at)
         time.sleep(POLL_S)
-    say(f"{run.status}: {_plain_line(_states(journal, run_id))}")
+    say(f"{run.status}: {_plain_line(progress_by(journal, run_id), total)}")
     return run
 
 
-def _follow_bars(journal: Journal, run_id: str) -> Run:
+def _follow_bars(journal: Journal, run_id: str, totals: dict[tuple[str, str], int]) -> Run:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     checked_at = time.monotonic()
@@ -67,21 +81,28 @@ def _follow_bars(journal: Journal, run_id: str) -> Run:
         TimeRemainingColumn(),
         console=stderr_console(),
     ) as bars:
-        tasks: dict[tuple[str, str], Any] = {}
-        while not (run := get_run(journal, run_id)).terminal:
-            _update(bars, tasks, _states(journal, run_id))
-            if time.monotonic() - checked_at >= DEAD_RUNNER_CHECK_EVERY_S:
-                reconcile_dead_runs(journal)
-                checked_at = time.monotonic()
+        tasks = {
+            part: bars.add_task(" · ".join(part), total=total, note="") for part, total in totals.items()
+        }
+        while not (run := get_run(journal, run_id)).is_terminal:
+            _update(bars, tasks, progress_by(journal, run_id))
+            checked_at = _check_for_dead_runner(journal, checked_at)
             time.sleep(POLL_S)
-        _update(bars, tasks, _states(journal, run_id))
+        _update(bars, tasks, progress_by(journal, run_id))
     return run
 
 
-def _update(bars: Bars, tasks: dict[tuple[str, str], Any], states: dict[tuple[str, str], Any]) -> None:
-    for key, state in states.items():
-        if key not in tasks:
-            tasks[key] = bars.add_task(" · ".join(key), total=state.total or None, note="")
-        spend = f" {Decimal(state.known_cost_usd):.4f} USD" if state.known_cost_usd is not None else ""
-        failed = f"[red]{state.failed} failed[/red]" if state.failed else ""
-        bars.update(tasks[key], completed=state.completed + state.failed, note=f"{failed}{spend}")
+def _check_for_dead_runner(journal: Journal, checked_at: float) -> float:
+    """Reconcile dead runs now and then, so that nobody waits for a killed runner; returns when it last did."""
+    now = time.monotonic()
+    if now - checked_at < DEAD_RUNNER_CHECK_EVERY_S:
+        return checked_at
+    reconcile_dead_runs(journal)
+    return now
+
+
+def _update(bars: Bars, tasks: dict[tuple[str, str], TaskID], parts: Parts) -> None:
+    for part, state in parts.items():
+        failed = f"[red]{state.failed} failed[/red] " if state.failed else ""
+        note = f"{failed}{state.spent_usd:.4f} USD"
+        bars.update(tasks[part], completed=state.completed + state.failed, note=note)

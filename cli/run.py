@@ -14,44 +14,18 @@ from resources.errors import Incomplete, SrBenchError
 EXIT_INTERRUPTED_WAIT = 130
 
 
-def run_row(journal: Any, run: Any) -> dict[str, Any]:
-    """One run as `runs` and `show` print it."""
-    from resources.journal.runs import progress
-
-    state = progress(journal, run.id)
-    return {
-        "id": run.id,
-        "name": run.name,
-        "status": run.status,
-        "reason": run.reason,
-        "mode": run.mode,
-        "profile": run.profile,
-        "plan_sha256": run.plan_sha256,
-        "parent_run_id": run.parent_run_id,
-        "created_at": run.created_at,
-        "updated_at": run.updated_at,
-        "progress": {
-            "total": state.total,
-            "completed": state.completed,
-            "failed": state.failed,
-            "running": state.running,
-            "undispatched": state.undispatched,
-            "ambiguous": state.ambiguous,
-        },
-        "known_cost_usd": state.known_cost_usd,
-    }
-
-
 @click.command()
-@click.option("--manifest", required=True, type=click.Path(path_type=Path), help="A frozen plan (or a manifest).")
+@click.option(
+    "--manifest", required=True, type=click.Path(path_type=Path), help="A frozen plan (or a manifest)."
+)
 @click.option("--detach", is_flag=True, help="Return at once; the runner works on.")
 @click.option("--idempotency-key", help="Repeating a key returns the same run and sends nothing again.")
 @click.pass_obj
 def run(obj: Ctx, manifest: Path, detach: bool, idempotency_key: str | None) -> int:
     """Run a frozen plan in a process of its own.
 
-    Without --detach the command shows progress and waits; Ctrl-C ends the wait only (exit code 130), the runner
-    goes on. `sr-bench cancel RUN` stops it.
+    Without --detach the command shows progress and waits; Ctrl-C ends the wait only (exit code 130), the
+    runner goes on. `sr-bench cancel RUN` stops it.
     """
     from cli.launch import launch
     from sr_bench_assets.plans.freeze import frozen_from
@@ -70,14 +44,18 @@ def run(obj: Ctx, manifest: Path, detach: bool, idempotency_key: str | None) -> 
 def wait_and_report(obj: Ctx, store: Any, journal: Any, run_id: str) -> int:
     """Follow a run to its end and print its summary; returns the exit code."""
     from cli.progress import follow
+    from cli.run_views import run_view
+    from resources.journal.progress import progress
 
     try:
         ended = follow(store, journal, run_id)
     except KeyboardInterrupt:
-        say(f"\nStopped waiting; run {run_id} goes on. Follow it with `sr-bench show {run_id}`, "
-            f"stop it with `sr-bench cancel {run_id}`.")
+        say(
+            f"\nStopped waiting; run {run_id} goes on. Follow it with `sr-bench show {run_id}`, "
+            f"stop it with `sr-bench cancel {run_id}`."
+        )
         return EXIT_INTERRUPTED_WAIT
-    row = run_row(journal, ended)
+    row = run_view(ended, progress(journal, run_id))
     if obj.wants_json:
         emit(row)
     else:
@@ -93,8 +71,10 @@ def wait_and_report(obj: Ctx, store: Any, journal: Any, run_id: str) -> int:
             f"`sr-bench recover-plan {run_id} --mode undispatched` lists what can be continued.",
         )
     if row["progress"]["failed"]:
-        say(f"{row['progress']['failed']} cells failed; they count as not correct: "
-            f"`sr-bench show {run_id} --results`.")
+        say(
+            f"{row['progress']['failed']} cells failed; they count as not correct: "
+            f"`sr-bench show {run_id} --results`."
+        )
     return 0
 
 
@@ -103,10 +83,14 @@ def wait_and_report(obj: Ctx, store: Any, journal: Any, run_id: str) -> int:
 @click.pass_obj
 def runs(obj: Ctx, limit: int | None) -> None:
     """List runs, newest first."""
+    from cli.run_views import run_view
+    from resources.journal.progress import progress_of
     from resources.journal.runs import list_runs
 
     _, journal = obj.open_journal()
-    rows = [run_row(journal, item) for item in list_runs(journal, limit=limit)]
+    found = list_runs(journal, limit=limit)
+    states = progress_of(journal, found)
+    rows = [run_view(item, states[item.id]) for item in found]
     if obj.wants_json:
         emit(rows)
         return
@@ -127,7 +111,7 @@ def cancel(obj: Ctx, run_id: str) -> None:
 
     _, journal = obj.open_journal()
     found = get_run(journal, run_id)
-    if found.terminal:
+    if found.is_terminal:
         raise SrBenchError(f"Run {found.id} has ended already ({found.status}).", code="already_ended")
     request_cancel(journal, found.id)
     if obj.wants_json:

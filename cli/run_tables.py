@@ -26,8 +26,21 @@ def _cell(value: Any) -> str:
 def print_runs(rows: list[dict[str, Any]]) -> None:
     """One line a run: its denominator first, then what came of it."""
     table = Table(box=None, header_style="bold")
-    for heading in ("run", "name", "status", "profile", "cells", "done", "failed", "left", "known USD", "created (UTC)"):
-        table.add_column(heading, justify="right" if heading in {"cells", "done", "failed", "left"} else "left")
+    for heading in (
+        "run",
+        "name",
+        "status",
+        "profile",
+        "cells",
+        "done",
+        "failed",
+        "left",
+        "known USD",
+        "created (UTC)",
+    ):
+        table.add_column(
+            heading, justify="right" if heading in {"cells", "done", "failed", "left"} else "left"
+        )
     for row in rows:
         state = row["progress"]
         left = state["undispatched"] + state["running"] + state["ambiguous"]

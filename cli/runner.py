@@ -10,13 +10,13 @@ import os
 import sys
 import traceback
 
+from sr_bench_assets.results.execution import RunExecution
+
 from resources.errors import SrBenchError
 from resources.journal.connection import Journal, open_journal
 from resources.journal.runs import Run, add_event, finish_run, get_run
 from resources.store import Store
-from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.plans.plan_store import get_plan
-from sr_bench_assets.results.execution import RunExecution
 from sr_bench_assets.results.scope import RunScopeCells, partitions_of
 
 
@@ -26,7 +26,7 @@ def main(run_id: str) -> int:
     store = Store.open(None)
     journal = open_journal(store)
     run = get_run(journal, run_id)
-    if run.terminal:
+    if run.is_terminal:
         print(f"Run {run.id} has ended already ({run.status}); nothing is sent again.", file=sys.stderr)
         return 0 if run.status == "completed" else 1
     try:
@@ -49,8 +49,8 @@ def _work(store: Store, journal: Journal, run: Run) -> int:
     execution = RunExecution(store, journal, plan, run.id, partitions, os.environ)
     from cli.partition_runs import PartitionRuns
 
-    # Dagster is imported before the first call leaves: its import holds the interpreter for tenths of a second,
-    # which would show up as latency of the calls.
+    # Dagster is imported before the first call leaves: its import holds the interpreter for tenths of a
+    # second, which would show up as latency of the calls.
     materializer = PartitionRuns(store, journal, plan, run.id)
     execution.should_stop = materializer.cancelled_in_dagster
     execution.start()

@@ -37,10 +37,12 @@ def show(obj: Ctx, run_id: str, what: str | None, after: int, limit: int, call_i
     print_page(page)
 
 
-def _page(journal: Any, run: Any, what: str | None, after: int, limit: int, call_id: str | None) -> dict[str, Any]:
-    from cli.run import run_row
-    from cli.run_views import call_view, event_view, progress_rows, result_view
+def _page(
+    journal: Any, run: Any, what: str | None, after: int, limit: int, call_id: str | None
+) -> dict[str, Any]:
+    from cli.run_views import call_view, event_view, progress_rows, result_view, run_view
     from resources.journal.calls import get_call, list_calls
+    from resources.journal.progress import progress
     from resources.journal.results import list_results
     from resources.journal.runs import list_events
 
@@ -50,18 +52,21 @@ def _page(journal: Any, run: Any, what: str | None, after: int, limit: int, call
             raise NotFound(f"Call {call_id} does not belong to run {run.id}.", field="--call-id")
         return {"call": call_view(call)}
     if what == "results":
-        rows = list_results(journal, run.id, after=after, limit=limit + 1)
+        rows = list_results(journal, run.id, after=after or None, limit=limit + 1)
         return _paged("results", rows, limit, result_view)
     if what == "calls":
-        calls = list_calls(journal, run.id, after=after, limit=limit + 1)
+        calls = list_calls(journal, run.id, after=after or None, limit=limit + 1)
         return _paged("calls", calls, limit, call_view)
     if what == "active":
-        active = list_calls(journal, run.id, after=after, limit=limit + 1, active=True)
+        active = list_calls(journal, run.id, after=after or None, limit=limit + 1, active=True)
         return _paged("calls", active, limit, call_view)
     if what == "events":
-        events = list_events(journal, run.id, after=after, limit=limit + 1)
+        events = list_events(journal, run.id, after=after or None, limit=limit + 1)
         return _paged("events", events, limit, event_view)
-    return {**run_row(journal, run), "by_benchmark_and_target": progress_rows(journal, run.id)}
+    return {
+        **run_view(run, progress(journal, run.id)),
+        "by_benchmark_and_target": progress_rows(journal, run.id),
+    }
 
 
 def _paged(name: str, rows: list[Any], limit: int, view: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _serve(commands: list[list[str]]) -> int:
                 raise SrBenchError(
                     f"A process of the Dagster UI ended with code {process.returncode}.",
                     code="ui_ended",
-                    mend="Its messages are above; a port in use is the usual cause: choose another with --port.",
+                    mend="Its messages are above. Often the port is in use: choose another with --port.",
                 )
     except (KeyboardInterrupt, SystemExit):
         return 0

@@ -56,5 +56,7 @@ class RunScope(ConfigurableResource):
         document: dict[str, Any] = orjson.loads(path.read_bytes())
         body = {key: value for key, value in document.items() if key != "plan_sha256"}
         if content_hash(body) != self.plan_sha256:
-            raise IntegrityError(f"Plan {self.plan_sha256} does not have the hash of its name; its file was changed.")
+            raise IntegrityError(
+                f"Plan {self.plan_sha256} does not have the hash of its name; its file was changed."
+            )
         return document

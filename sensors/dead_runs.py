@@ -14,6 +14,8 @@ from dagster import (
 from resources.dagster_resources import StoreResource
 from resources.journal.connection import Journal
 from resources.journal.leases import DeadRun, reconcile_dead_runs
+from resources.journal.runs import list_events
+from sr_bench_assets.tags import DAGSTER_RUN_EVENT
 
 _LIVE = (DagsterRunStatus.STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.CANCELING)
 
@@ -25,8 +27,10 @@ def end_dead_runs(journal: Journal, instance: DagsterInstance) -> list[DeadRun]:
     """
     dead = reconcile_dead_runs(journal)
     for run in dead:
-        for dagster_run_id in run.dagster_run_ids:
-            record = instance.get_run_by_id(dagster_run_id)
+        for event in list_events(journal, run.run_id):
+            if event.kind != DAGSTER_RUN_EVENT:
+                continue
+            record = instance.get_run_by_id((event.data or {})["dagster_run_id"])
             if record is not None and record.status in _LIVE:
                 instance.report_run_failed(record, f"The runner of sr-bench run {run.run_id} died.")
     return dead

@@ -27,8 +27,12 @@ class PreparationConfig(Config):
         "source: always from the pinned source (or source_path); equal content gives the equal dataset.",
     )
     seed: int = Field(DEFAULT_SEED, description="Seed of the selection rule.")
-    limit: int = Field(0, description="Take only this many cases: a labelled custom subset. 0: the profile's count.")
-    source_path: str = Field("", description="Import this file or folder instead of downloading; needs revision.")
+    limit: int = Field(
+        0, description="Take only this many cases: a labelled custom subset. 0: the profile's count."
+    )
+    source_path: str = Field(
+        "", description="Import this file or folder instead of downloading; needs revision."
+    )
     revision: str = Field("", description="A label of the imported version.")
     sample_data: str = Field("", description="Label of imported data that are not the benchmark itself.")
 
@@ -90,4 +94,6 @@ def _chosen(
         revision=config.revision or None,
         sample_data=config.sample_data or None,
     )
-    return prepare(store, request, lambda stage, what, done, total: context.log.debug(f"{stage} {what} {done}/{total}"))
+    return prepare(
+        store, request, lambda stage, what, done, total: context.log.debug(f"{stage} {what} {done}/{total}")
+    )

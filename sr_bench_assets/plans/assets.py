@@ -17,13 +17,11 @@ from dagster import (
 from pydantic import Field
 
 from resources.dagster_resources import RunScope, StoreResource
-from resources.errors import NotFound
-from resources.store import Store
-from sr_bench_assets.partitions import benchmark_profile_partitions, benchmark_of, profile_of
+from sr_bench_assets.partitions import benchmark_of, benchmark_profile_partitions, profile_of
 from sr_bench_assets.plans.composition import compose_default
 from sr_bench_assets.plans.freeze import freeze
-from sr_bench_assets.plans.manifest import FrozenPlan
-from sr_bench_assets.plans.plan_store import get_plan, newest_plan, put_plan
+from sr_bench_assets.plans.plan_context import pinned_plan
+from sr_bench_assets.plans.plan_store import newest_plan, put_plan
 from sr_bench_assets.plans.summary import plan_markdown
 from sr_bench_assets.tags import PLAN_TAG
 
@@ -59,7 +57,7 @@ def frozen_plan(
 ) -> MaterializeResult:
     opened = store.open()
     benchmark, profile = benchmark_of(context), profile_of(context)
-    plan = _pinned(run_scope, opened)
+    plan = pinned_plan(run_scope, opened)
     if plan is None and not config.compose:
         plan = newest_plan(opened, benchmark, profile)
     if plan is None:
@@ -86,31 +84,3 @@ def frozen_plan(
             )
         ],
     )
-
-
-def plan_in_run(context: AssetExecutionContext, run_scope: RunScope, store: Store) -> FrozenPlan:
-    """The plan that this materialization works on: pinned, else that which `frozen_plan` chose in the same
-    Dagster run, else the newest of the partition.
-
-    Raises `NotFound` where there is none.
-    """
-    plan = _pinned(run_scope, store)
-    if plan is not None:
-        return plan
-    record = context.instance.get_run_by_id(context.run.run_id)
-    tagged = record.tags.get(PLAN_TAG) if record else None
-    if tagged:
-        return get_plan(store, tagged)
-    benchmark, profile = benchmark_of(context), profile_of(context)
-    newest = newest_plan(store, benchmark, profile)
-    if newest is None:
-        raise NotFound(
-            f"There is no plan for {benchmark}, profile {profile}.",
-            field="run_scope.plan_sha256",
-            mend="Materialize frozen_plan of this partition first, or freeze one with `sr-bench plan`.",
-        )
-    return newest
-
-
-def _pinned(run_scope: RunScope, store: Store) -> FrozenPlan | None:
-    return get_plan(store, run_scope.plan_sha256) if run_scope.plan_sha256 else None

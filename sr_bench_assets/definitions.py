@@ -1,0 +1,19 @@
+"""Assembles the code location: assets, jobs, sensors and resources; nothing else."""
+
+from __future__ import annotations
+
+from dagster import Definitions
+
+from resources.dagster_resources import RunScope, StoreResource
+from sr_bench_assets.datasets.assets import prepared_dataset
+from sr_bench_assets.jobs import evaluation_job, preparation_job, scorecard_job
+from sr_bench_assets.plans.assets import frozen_plan
+from sr_bench_assets.reports.assets import benchmark_report, scorecard
+from sr_bench_assets.results.assets import target_results
+from sr_bench_assets.usage.assets import reconciled_usage
+
+defs = Definitions(
+    assets=[prepared_dataset, frozen_plan, target_results, reconciled_usage, benchmark_report, scorecard],
+    jobs=[evaluation_job, scorecard_job, preparation_job],
+    resources={"store": StoreResource(), "run_scope": RunScope.configure_at_launch()},
+)

@@ -1,0 +1,44 @@
+"""`reconciled_usage`: recorded usage and cost verified against the retained streams."""
+
+from __future__ import annotations
+
+from dagster import AssetExecutionContext, DataVersion, MaterializeResult, MetadataValue, asset
+
+from resources.dagster_resources import RunScope, StoreResource
+from sr_bench_assets.partitions import benchmark_of, benchmark_profile_partitions
+from sr_bench_assets.results.run_context import run_in_partition
+from sr_bench_assets.usage.accounting import reconcile_partition
+from sr_bench_assets.usage.checks import CHECK_SPECS, check_ledger
+
+
+@asset(
+    partitions_def=benchmark_profile_partitions,
+    deps=["target_results"],
+    code_version="1",
+    group_name="evaluation",
+    kinds={"json"},
+    check_specs=CHECK_SPECS,
+    description="A versioned, idempotent accounting: what each call used and cost by its own retained stream.",
+)
+def reconciled_usage(
+    context: AssetExecutionContext, run_scope: RunScope, store: StoreResource
+) -> MaterializeResult:
+    opened, journal = store.open_journal()
+    benchmark = benchmark_of(context)
+    run = run_in_partition(context, run_scope, opened, journal)
+    ledger = reconcile_partition(opened, journal, run.id, benchmark)
+    document = ledger.document
+    reasons = document["unknown_reasons"]
+    return MaterializeResult(
+        data_version=DataVersion(ledger.seal.sha256),
+        metadata={
+            "run_id": run.id,
+            "version": ledger.seal.version,
+            **{name: count for name, count in ledger.counts.items()},
+            "old_known_cost_usd": str(document["old_known_cost_usd"]),
+            "new_known_cost_usd": str(document["new_known_cost_usd"]),
+            "unknown_reasons": MetadataValue.json(dict(reasons)),
+            "object_sha256": ledger.seal.sha256,
+        },
+        check_results=check_ledger(ledger),
+    )
