@@ -25,13 +25,11 @@ def read_cases(files: SourceFiles, seed: int) -> Iterable[Case]:
     """One case per puzzle file, by file name; all test grids of a puzzle stay in one case."""
     named = {PurePosixPath(name): path for name, path in files.files.items() if name.endswith(".json")}
     puzzles = {name.stem: path for name, path in named.items() if str(name.parent) == FOLDER}
-    if not puzzles:  # a local import may point at the folder of puzzles itself
-        puzzles = {name.stem: path for name, path in named.items() if str(name.parent) == "."}
     if not puzzles:
         raise SrBenchError(
             f"the source holds no puzzle files ({FOLDER}/*.json)",
             field="source_path",
-            mend="point to a checkout of ARC-AGI-2 or to its folder of evaluation puzzles",
+            mend="point to a checkout of ARC-AGI-2",
         )
     for stem in sorted(puzzles):
         yield _case(stem, puzzles[stem])

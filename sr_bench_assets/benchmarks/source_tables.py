@@ -19,16 +19,14 @@ FORMATS = (".parquet", ".csv", ".jsonl")
 
 
 def the_file(files: SourceFiles, name: str) -> Path:
-    """The local path of the source file `name`, or of the only file there is (a local import under another name)."""
-    if name in files.files:
-        return files.files[name]
-    if len(files.files) == 1:
-        return next(iter(files.files.values()))
-    raise SrBenchError(
-        f"the source has no file {name!r} (it has {len(files.files)} files)",
-        field="source_path",
-        mend="name the file itself or a folder that holds it under that name",
-    )
+    """The local path of the source file `name`."""
+    if name not in files.files:
+        raise SrBenchError(
+            f"the source has no file {name!r} (it has {len(files.files)} files)",
+            field="source_path",
+            mend="name a folder that holds it under that name",
+        )
+    return files.files[name]
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[Any]]:
@@ -52,6 +50,21 @@ def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[Any]]:
                 refuse_row(path, number, f"has no {name!r}")
             table[name].append(row[name])
     return table
+
+
+def filled_rows(path: Path, column: str) -> list[bool]:
+    """For each row, whether the text in `column` is there and not empty.
+
+    For columns of large values (images): they pass through memory a few rows at a time.
+    """
+    if path.suffix != ".parquet":
+        return [bool(value) for value in read_columns(path, (column,))[column]]
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        _require_columns(path, (column,), file.schema_arrow.names)
+        batches = file.iter_batches(batch_size=64, columns=[column], use_threads=False)
+        return [bool(value) for batch in batches for value in batch.column(0).to_pylist()]
 
 
 def _parquet_columns(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
