@@ -34,7 +34,7 @@ def reconciled_usage(
         metadata={
             "run_id": run.id,
             "version": ledger.seal.version,
-            **{name: count for name, count in ledger.counts.items()},
+            **dict(ledger.counts),
             "old_known_cost_usd": str(document["old_known_cost_usd"]),
             "new_known_cost_usd": str(document["new_known_cost_usd"]),
             "unknown_reasons": MetadataValue.json(dict(reasons)),
