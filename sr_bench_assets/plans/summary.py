@@ -1,31 +1,51 @@
-"""A frozen plan as a table for people."""
+"""A frozen plan in a few lines for people: on the terminal and in the Dagster UI."""
 
 from __future__ import annotations
 
+from sr_bench_assets.plans.advice import advice
 from sr_bench_assets.plans.manifest import FrozenPlan
 
 
-def plan_markdown(plan: FrozenPlan) -> str:
-    """Targets, benchmarks and the limits that matter for spend and time, in Markdown."""
-    limits = plan.limits
-    lines = [
-        f"**{plan.name}** · {plan.mode} · {plan.profile} · {plan.cost_policy}",
-        "",
-        "| target | kind | model | priced |",
-        "|---|---|---|---|",
-        *(
-            f"| {target.id} | {target.kind} | {target.model} | {'yes' if target.prices else 'no'} |"
-            for target in plan.targets
+def plan_facts(plan: FrozenPlan) -> list[tuple[str, str]]:
+    """Name and value of what identifies and bounds the plan."""
+    limits, sampling = plan.limits, plan.sampling
+    cells = plan.case_count * len(plan.targets)
+    return [
+        ("plan", plan.plan_sha256),
+        ("name", plan.name),
+        ("mode", plan.mode),
+        ("profile", f"{plan.profile} ({plan.dataset_split}), seed {plan.seed}"),
+        ("dataset", plan.dataset_id),
+        ("benchmarks", ", ".join(f"{name} ({b.case_count})" for name, b in plan.benchmarks.items())),
+        ("targets", ", ".join(f"{target.id} ({target.kind})" for target in plan.targets)),
+        ("cells", f"{plan.case_count} cases × {len(plan.targets)} targets = {cells}"),
+        ("cost", f"{plan.cost_policy}, at most {limits.max_cost_usd} USD"),
+        (
+            "time",
+            f"call {limits.total_timeout_s:g} s, case {limits.case_timeout_s:g} s, "
+            f"run {limits.max_run_seconds:g} s; {limits.concurrency} cells at a time",
         ),
-        "",
-        "| benchmark | cases | weight |",
-        "|---|---:|---:|",
-        *(
-            f"| {name} | {planned.case_count} | {planned.weight} |"
-            for name, planned in plan.benchmarks.items()
+        (
+            "sampling",
+            f"temperature {sampling.temperature}, top_p {sampling.top_p}, max_tokens {sampling.max_tokens}",
         ),
-        "",
-        f"At most {limits.max_cost_usd} USD and {limits.max_run_seconds:g} s; {limits.concurrency} cells in flight; "
-        f"{limits.total_timeout_s:g} s a call; {limits.max_output_tokens} output tokens.",
     ]
-    return "\n".join(lines)
+
+
+def plan_text(plan: FrozenPlan) -> str:
+    """The facts as aligned plain lines, then one line for each limitation."""
+    facts = plan_facts(plan)
+    width = max(len(name) for name, _ in facts)
+    lines = [f"{name:<{width}}  {value}" for name, value in facts]
+    return "\n".join([*lines, *(f"note: {line}" for line in advice(plan))])
+
+
+def plan_markdown(plan: FrozenPlan) -> str:
+    """The facts as a Markdown table, then the limitations as a list."""
+    rows = [f"| {name} | {_cell(value)} |" for name, value in plan_facts(plan)]
+    notes = [f"- {line}" for line in advice(plan)]
+    return "\n".join(["| | |", "|---|---|", *rows, *(["", *notes] if notes else [])])
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|").replace("\n", " ")
