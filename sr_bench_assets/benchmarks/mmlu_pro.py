@@ -17,7 +17,7 @@ from sr_bench_assets.benchmarks.choice_prompt import choice_messages
 from sr_bench_assets.benchmarks.contract import Benchmark, Case, CaseIndex, CaseKey, HubSource, SourceFiles
 from sr_bench_assets.benchmarks.execution.single_call import graded_call
 from sr_bench_assets.benchmarks.grading.multiple_choice import grade_choice
-from sr_bench_assets.benchmarks.source_tables import read_columns, refuse_row, text_of, the_file
+from sr_bench_assets.benchmarks.source_tables import list_of, read_columns, refuse_row, text_of, the_file
 
 ID = "mmlu-pro"
 FILE = "data/test-00000-of-00001.parquet"
@@ -59,6 +59,7 @@ def _build(path: Path, keys: Sequence[CaseKey], positions: Sequence[int]) -> lis
 
 
 def _case(path: Path, number: int, key: CaseKey, question: Any, options: Any, answer: Any) -> Case:
+    options = list_of(options)
     if not isinstance(options, list) or not 2 <= len(options) <= 10:
         refuse_row(path, number, "does not have 2 to 10 'options'")
     # The letter rules, not answer_index: upstream's own evaluation compares letters, and one row disagrees.

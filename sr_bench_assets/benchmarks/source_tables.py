@@ -5,6 +5,7 @@ Every error names the file and the column or row that is wrong, because local im
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -153,6 +154,19 @@ def refuse_row(path: Path, number: int, what: str) -> NoReturn:
         field="source_path",
         mend="correct the source file and its revision",
     )
+
+
+def list_of(value: Any) -> Any:
+    """A list that a CSV cell holds as a JSON array or as Python writes one; anything else as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith("["):
+        return value
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        try:
+            return ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return value
 
 
 def text_of(path: Path, number: int, name: str, value: Any) -> str:
