@@ -1,0 +1,1 @@
+"""Templates of the demo's questions: original wording, computed answers, invented names."""
