@@ -254,7 +254,10 @@ def _prepare_here(obj: Ctx, request: PreparationRequest) -> DatasetManifest:
 def _print_manifest(obj: Ctx, manifest: DatasetManifest) -> None:
     if obj.wants_json:
         emit(manifest.as_dict())
-        return
-    from cli.dataset_views import show_manifest
+    else:
+        from cli.dataset_views import show_manifest
 
-    show_manifest(manifest)
+        show_manifest(manifest)
+    from cli.lineage import record_dataset
+
+    record_dataset(obj.open_store(), manifest)
