@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from resources.journal.calls import CallRow
-from resources.journal.connection import Journal
 from resources.journal.money import decimal_text
-from resources.journal.progress import Progress, progress_by
-from resources.journal.results import ResultRow
-from resources.journal.runs import Event, Run
+
+if TYPE_CHECKING:
+    from resources.journal.calls import CallRow
+    from resources.journal.connection import Journal
+    from resources.journal.progress import Progress
+    from resources.journal.results import ResultRow
+    from resources.journal.runs import Event, Run
 
 
 def run_view(run: Run, state: Progress) -> dict[str, Any]:
@@ -110,6 +112,8 @@ def event_view(row: Event) -> dict[str, Any]:
 
 def progress_rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
     """Cells begun and spend per benchmark and target."""
+    from resources.journal.progress import progress_by
+
     return [
         {
             "benchmark": benchmark,
