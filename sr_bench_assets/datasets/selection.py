@@ -98,7 +98,9 @@ def select(
             )
         wanted = limit
     if len(pool) < wanted:
-        raise SrBenchError(_shortfall(profile, wanted, len(keys), quick, excluded, len(pool)), field="profile")
+        raise SrBenchError(
+            _shortfall(profile, wanted, len(keys), quick, excluded, len(pool)), field="profile"
+        )
     positions = tuple(pool[:wanted])
     sizes = Counter(key.stratum for key in keys)
     taken = Counter(keys[position].stratum for position in positions)

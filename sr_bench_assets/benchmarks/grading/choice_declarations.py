@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from sr_bench_assets.benchmarks.grading.choice_letters import Named, read_named
 
-_GAP = r"[ \t*_`~]*"
-_SOME = r"[ \t*_`~]+"
+# Bounded, because runs of such characters would else cost quadratic time in adjacent gaps.
+_GAP = r"[ \t*_`~]{0,16}"
+_SOME = r"[ \t*_`~]{1,16}"
 _IS_OR_COLON = rf"(?:is(?![^\W_]){_GAP}:?|\\?[\"']?{_GAP}:)"
 _CONNECTED = "|".join(
     (
@@ -34,7 +35,7 @@ _LINE_REST = re.compile(r"[ \t*_`~\"']*$", re.MULTILINE)
 _BEFORE_HEADING = re.compile(rf"^[ \t#>*_]*(?:(?:the|my|your){_SOME})?$", re.IGNORECASE)
 # Empty lines, an opening code fence and the mark of a quotation or list item before the letter on its own line.
 _TO_NEXT_LINE = re.compile(r"[ \t*_`~\"']*\n\s*(?:```[a-z]*[ \t]*\n\s*)?(?:[>\-•#]+[ \t]+)?")
-_GAP_AFTER = re.compile(_GAP)
+_GAP_AFTER = re.compile(r"[ \t*_`~]*")
 
 _DENIED_BEFORE = re.compile(
     r"(?:(?:\bnot|n['’]t|\bnever|\bcannot)[ \t]+(?:think|believe|say|claim|mean|suggest|true|follow)(?:[ \t]+that)?"
@@ -43,9 +44,10 @@ _DENIED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AFTER = re.compile(
-    r"[*_`~\"'”’)]*[ \t]+(?:(?:is|are|was|were|ist|est|es)[ \t]+(?:(?:both|all|clearly|also|simply|obviously|definitely)"
-    r"[ \t]+)?(?:not|wrong|incorrect|false|eliminated|impossible|excluded|ruled[ \t]+out|falsch|faux|fausse|incorrecta)"
-    r"\b|(?:isn|aren|wasn)['’]t\b|(?:can|could)(?:not|n['’]t|[ \t]+not)\b)",
+    r"[*_`~\"'”’)]*[ \t]+"
+    r"(?:(?:is|are|was|were|ist|est|es)[ \t]+(?:(?:both|all|clearly|also|simply|obviously|definitely)[ \t]+)?"
+    r"(?:not|wrong|incorrect|false|eliminated|impossible|excluded|ruled[ \t]+out|falsch|faux|fausse|incorrecta)\b"
+    r"|(?:isn|aren|wasn)['’]t\b|(?:can|could)(?:not|n['’]t|[ \t]+not)\b)",
     re.IGNORECASE,
 )
 _LOOK_BACK = 60

@@ -51,14 +51,50 @@ _OPEN = re.compile(
 )
 _CLOSE = {"\\(": "\\)", "\\[": "\\]", "$$": "$$", "$": "$", "(": ")", "[": "]", "{": "}"}
 _MAX_NESTING = 12
+_LONGEST_LIST = 12
+"""Letters of one list that are read: more than there are options."""
 
 # Words that cannot follow an article, so an A (or a) before them is the letter; likewise for the pronoun I.
-_NOT_AFTER_ARTICLE = frozenset(
-    "and as at because but es est et hence if in is ist not nor o oder on or ou parce porque since so then therefore "
-    "thus und was weil when where whereas which y".split()
-)
 _NOT_AFTER_PRONOUN = frozenset(
-    "and because es est et is ist nor o oder or ou parce porque und weil y".split()
+    (
+        "and",
+        "because",
+        "es",
+        "est",
+        "et",
+        "is",
+        "ist",
+        "nor",
+        "o",
+        "oder",
+        "or",
+        "ou",
+        "parce",
+        "porque",
+        "und",
+    )
+) | {"weil", "y"}
+_NOT_AFTER_ARTICLE = (
+    _NOT_AFTER_PRONOUN
+    | frozenset(
+        (
+            "as",
+            "at",
+            "but",
+            "hence",
+            "if",
+            "in",
+            "not",
+            "on",
+            "since",
+            "so",
+            "then",
+            "therefore",
+            "thus",
+            "was",
+        )
+    )
+    | {"when", "where", "whereas", "which"}
 )
 _NEXT_WORD = re.compile(r"[ \t]+[*_`~\"“'‘]*([^\W\d_]+)")
 
@@ -70,19 +106,27 @@ _NO_TOKEN_AFTER = re.compile(
 )
 _ALONE = re.compile(r"[*_`~\"'”’ \t]*(?:[.,;:!?)\]}<\n\\]|$)")
 
-_OPTION_WORD = rf"(?:(?:(?:the|la|die|der)[ \t]+|l['’])?(?:options?|choices?|opci[oó]n(?:es)?)(?![^\W_])|选项|選項){MARKUP}*[ \t]*"
+# Bounded, because runs of such characters would else cost quadratic time in adjacent gaps.
+_GAP = r"[ \t]{0,16}"
+_SOME = r"[ \t]{1,16}"
+_MARKUPS = rf"{MARKUP}{{0,8}}"
+_OPTION_WORD = (
+    rf"(?:(?:(?:the|la|die|der){_SOME}|l['’])?(?:options?|choices?|opci[oó]n(?:es)?)(?![^\W_])|选项|選項)"
+    rf"{_MARKUPS}{_GAP}"
+)
 _LEAD = re.compile(
-    rf"[\"'“‘]?{MARKUP}*(?:(?P<several>both|either|entweder|sowohl|beide|soit)(?![^\W_])(?:[ \t]+of)?"
-    rf"{MARKUP}*[ \t]+)?(?P<option>{_OPTION_WORD})?",
+    rf"[\"'“‘]?{_MARKUPS}"
+    rf"(?:(?P<several>both|either|entweder|sowohl|beide|soit)(?![^\W_])(?:{_SOME}of)?{_MARKUPS}{_SOME})?"
+    rf"(?P<option>{_OPTION_WORD})?",
     re.IGNORECASE,
 )
 _JOIN = re.compile(
-    rf"\)?{MARKUP}*[ \t]*(?P<comma>,)?[ \t]*{MARKUP}*"
+    rf"\)?{_MARKUPS}{_GAP}(?P<comma>,)?{_GAP}{_MARKUPS}"
     r"(?:(?P<word>and[ \t]?/[ \t]?or|or|and|nor|oder|und|ou|et|o|y)(?![^\W_])|[&/|、或和与與及])"
-    rf"{MARKUP}*[ \t]*(?:(?:maybe|possibly|perhaps|probably|even|else|also)[ \t]+)?(?:{_OPTION_WORD})?",
+    rf"{_MARKUPS}{_GAP}(?:(?:maybe|possibly|perhaps|probably|even|else|also){_SOME})?(?:{_OPTION_WORD})?",
     re.IGNORECASE,
 )
-_COMMA = re.compile(rf"{MARKUP}*[\"'”’]?[ \t]*,[ \t]*")
+_COMMA = re.compile(rf"{_MARKUPS}[\"'”’]?{_GAP},{_GAP}")
 _LIST_ENDS = re.compile(
     r"[*_`~\"'”’ \t]*(?:[.;:!?)\]}<\n]|$|(?:are|is)[ \t]+(?:all[ \t]+|both[ \t]+)?(?:correct|right|true)\b)",
     re.IGNORECASE,
@@ -180,7 +224,7 @@ def _read_chain(text: str, place: int, *, quoted: bool) -> Named | None:
     if first is None:
         return None
     letters, end = [first.letter], first.end
-    while following := _joined(text, end, quoted=quoted):
+    while len(letters) < _LONGEST_LIST and (following := _joined(text, end, quoted=quoted)):
         letters.append(following.letter)
         end = following.end
     if first.lower and not first.wrapped and len(letters) == 1 and not _ALONE.match(text, end):
@@ -206,7 +250,7 @@ def _joined(text: str, end: int, *, quoted: bool) -> Letter | None:
 
 def _list_ends(text: str, end: int) -> bool:
     """Whether a list that reaches `end` ends there or goes on with more letters, not with a clause about the last."""
-    while True:
+    for _ in range(_LONGEST_LIST):
         if _LIST_ENDS.match(text, end):
             return True
         step = _JOIN.match(text, end) or _COMMA.match(text, end)
@@ -214,3 +258,4 @@ def _list_ends(text: str, end: int) -> bool:
         if letter is None:
             return False
         end = letter.end
+    return True

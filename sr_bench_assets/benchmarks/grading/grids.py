@@ -107,17 +107,16 @@ _DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits[:_MAX_DIGITS]), 
 
 
 def _as_grids(value: list[Any], test_inputs: int) -> list[Grid]:
-    rows = [row for row in value if isinstance(row, list)]
-    if (
-        value
-        and len(rows) == len(value)
-        and not any(isinstance(cell, list) for row in rows for cell in _items(row))
-    ):
+    if value and all(isinstance(row, list) and not any(map(_is_list, _items(row))) for row in value):
         # Two levels only: one grid. `[[]]` and the like are empty whatever they were meant to be.
-        if test_inputs != 1 and all(_items(row) for row in rows):
+        if test_inputs != 1 and all(value):
             raise GridFault("not_grids")
-        return _checked([rows])
+        return _checked([value])
     return _checked(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
 
 
 def _items(value: Any) -> list[Any]:
@@ -131,10 +130,10 @@ def _checked(grids: list[Any]) -> list[Grid]:
         if not isinstance(grid, list):
             raise GridFault("not_grids")
         rows.extend(_items(grid))
-    if not all(isinstance(row, list) for row in rows):
+    if not all(map(_is_list, rows)):
         raise GridFault("not_grids")
     cells = [cell for row in rows for cell in _items(row)]
-    if any(isinstance(cell, list) for cell in cells):
+    if any(map(_is_list, cells)):
         raise GridFault("not_grids")
     if not grids or not all(grids) or not all(rows):
         raise GridFault("empty")
