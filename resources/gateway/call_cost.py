@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resources.gateway.pricing import CallCost, price_call, price_mom, price_mom_direct, unknown_cost
-from resources.gateway.reply import Reply
+from resources.gateway.record import Reply
 from resources.gateway.router import RouterReceipt
 from resources.targets import Target
 
@@ -11,10 +11,10 @@ from resources.targets import Target
 def cost_of_call(target: Target, reply: Reply, receipt: RouterReceipt | None) -> CallCost:
     """Cost of one call of `target`.
 
-    A reply that broke off has no final usage: `call_failed`. A single model is priced by the model named in the
-    reply. A MoM call is priced by the children of a complete receipt, an incomplete one leaves it
-    `child_unknown`; without a receipt only a direct call (count 1, selected model known) can be priced, anything
-    else is `receipt_missing`.
+    A reply that broke off has no final usage: `call_failed`. A single model is priced by the model named in
+    the reply. A MoM call is priced by the children of a complete receipt, an incomplete one leaves it
+    `child_unknown`; without a receipt only a direct call (count 1, selected model known) can be priced,
+    anything else is `receipt_missing`.
     """
     if not reply.usage_final:
         return unknown_cost("call_failed")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import orjson
+
+# Chunks are the hot path, so types are asked by `x.__class__ is dict`: decoded JSON has no subclasses.
 
 
 class ToolCall:
@@ -21,19 +23,18 @@ class ToolCall:
     def take(self, fragment: dict[str, Any]) -> int:
         """Join a fragment; return how many characters of arguments it brought."""
         call_id = fragment.get("id")
-        if self._id is None and isinstance(call_id, str) and call_id:
+        if self._id is None and call_id.__class__ is str and call_id:
             self._id = call_id
-        function = fragment.get("function")
-        if not isinstance(function, dict):
+        function: Any = fragment.get("function")
+        if function.__class__ is not dict:
             return 0
-        function = cast("dict[str, Any]", function)
         name = function.get("name")
-        if self._name is None and isinstance(name, str) and name:
+        if self._name is None and name.__class__ is str and name:
             self._name = name
         arguments = function.get("arguments")
         if arguments is None:
             return 0
-        if not isinstance(arguments, str):
+        if arguments.__class__ is not str:
             # Some servers send the arguments decoded; the record holds text.
             arguments = orjson.dumps(arguments).decode()
         self._arguments.append(arguments)
@@ -80,17 +81,16 @@ class ReplyParts:
         """Take one chunk, or with `whole` a reply that was not streamed."""
         if self.model is None:
             model = event.get("model")
-            if isinstance(model, str) and model:
+            if model and model.__class__ is str:
                 self.model = model
         usage = event.get("usage")
-        if isinstance(usage, dict):
-            self.raw_usage = cast("dict[str, Any]", usage)
-        choices = event.get("choices")
-        if not isinstance(choices, list):
-            return
-        for choice in cast("list[Any]", choices):
-            if isinstance(choice, dict) and not cast("dict[str, Any]", choice).get("index"):
-                self._choice(cast("dict[str, Any]", choice), whole)
+        if usage.__class__ is dict:
+            self.raw_usage = usage
+        choices: Any = event.get("choices")
+        if choices.__class__ is list:
+            for choice in choices:
+                if choice.__class__ is dict and not choice.get("index"):
+                    self._choice(choice, whole)
 
     def tool_calls(self) -> tuple[dict[str, Any], ...]:
         """The tool calls in the order of their indexes."""
@@ -98,35 +98,33 @@ class ReplyParts:
 
     def _choice(self, choice: dict[str, Any], whole: bool) -> None:
         finish = choice.get("finish_reason")
-        if isinstance(finish, str) and finish:
+        if finish and finish.__class__ is str:
             self.finish_reason = finish
         delta = choice.get("delta")
         if delta is None:
             delta = choice.get("message")
-        if not isinstance(delta, dict):
+        if not delta or delta.__class__ is not dict:
             return
-        delta = cast("dict[str, Any]", delta)
         content = delta.get("content")
         if content:
-            text = content if isinstance(content, str) else _text_parts(content)
+            text: str = content if content.__class__ is str else _text_parts(content)
             if text:
                 self.text.append(text)
                 self.chars += len(text)
                 self.has_output = True
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        if isinstance(reasoning, str) and reasoning:
+        if reasoning and reasoning.__class__ is str:
             self.reasoning.append(reasoning)
             self.chars += len(reasoning)
             self.has_output = True
         fragments = delta.get("tool_calls")
-        if isinstance(fragments, list):
-            self._tool_calls(cast("list[Any]", fragments), whole)
+        if fragments and fragments.__class__ is list:
+            self._tool_calls(fragments, whole)
 
     def _tool_calls(self, fragments: list[Any], whole: bool) -> None:
         for position, fragment in enumerate(fragments):
-            if not isinstance(fragment, dict):
+            if fragment.__class__ is not dict:
                 continue
-            fragment = cast("dict[str, Any]", fragment)
             index = fragment.get("index")
             if whole or type(index) is not int:
                 index = position
@@ -137,15 +135,14 @@ class ReplyParts:
             self.has_output = True
 
 
-def _text_parts(content: object) -> str:
+def _text_parts(content: Any) -> str:
     """The text parts of a content list, joined; images and other parts are skipped."""
-    if not isinstance(content, list):
+    if content.__class__ is not list:
         return ""
     texts: list[str] = []
-    for part in cast("list[Any]", content):
-        if isinstance(part, dict):
-            part = cast("dict[str, Any]", part)
+    for part in content:
+        if part.__class__ is dict and part.get("type") == "text":
             text = part.get("text")
-            if part.get("type") == "text" and isinstance(text, str):
+            if text.__class__ is str:
                 texts.append(text)
     return "".join(texts)

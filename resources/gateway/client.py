@@ -16,7 +16,7 @@ import aiohttp
 
 from resources.gateway.exchange import CallLimits, Exchange
 from resources.gateway.outcome import CallOutcome
-from resources.gateway.reply import End
+from resources.gateway.record import End
 from resources.gateway.request import ChatRequest
 from resources.targets import Target
 

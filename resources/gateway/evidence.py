@@ -15,7 +15,8 @@ import orjson
 import zstandard
 
 from resources.errors import IntegrityError
-from resources.gateway.reply import End, Reply, ReplyBuilder, failed_reply
+from resources.gateway.record import End, Reply, Verdict, no_response
+from resources.gateway.reply import ReplyBuilder
 
 _MAGIC = b"SRE1"
 # Of the response headers only these are kept: diagnosis, limits, the router's word. Never cookies.
@@ -57,6 +58,9 @@ class Evidence:
     read_us: Sequence[int]
     """Microseconds from the start to each read."""
     end: End
+    """How the transport ended, or who stopped the call."""
+    verdict: Verdict | None = field(default=None, kw_only=True)
+    """The limit of ours that the reply broke, if any."""
     end_us: int
     never_sent: bool
     """No byte of the request's body left this machine."""
@@ -97,6 +101,7 @@ def evidence_frame(evidence: Evidence) -> bytes:
             "read_sizes": list(evidence.read_sizes),
             "read_us": list(evidence.read_us),
             "end": evidence.end,
+            "verdict": evidence.verdict,
             "end_us": evidence.end_us,
             "never_sent": evidence.never_sent,
             "detail": evidence.detail,
@@ -136,11 +141,11 @@ def decode_evidence(data: bytes, *, sha256: str | None = None) -> Evidence:
 def rebuild_reply(evidence: Evidence) -> Reply:
     """Derive the record again from the evidence alone; equals the one derived live."""
     if evidence.http_status is None:
-        return failed_reply(evidence.end, evidence.detail)
+        return no_response(evidence.end, evidence.detail)
     builder = ReplyBuilder(evidence.http_status, evidence.headers)
     for chunk in evidence.reads():
         builder.feed(chunk)
-    return builder.finish(evidence.end)
+    return builder.finish(evidence.end, evidence.verdict)
 
 
 _compressors: dict[int, zstandard.ZstdCompressor] = {}

@@ -15,8 +15,9 @@ from resources.gateway.call_clock import CallClock
 from resources.gateway.evidence import Evidence, encode_evidence, kept_headers, rebuild_reply
 from resources.gateway.guards import OutputGuard, OutputLimits
 from resources.gateway.outcome import CallOutcome, is_refusal, retry_after_seconds
+from resources.gateway.record import End, Verdict, no_response
 from resources.gateway.redaction import without_key
-from resources.gateway.reply import End, ReplyBuilder, failed_reply
+from resources.gateway.reply import ReplyBuilder
 from resources.gateway.request import ChatRequest
 from resources.gateway.router import RouterReceipt, read_receipt
 from resources.targets import Target
@@ -25,7 +26,7 @@ from resources.targets import Target
 _DRAIN_S = 0.1
 
 
-class CallLimits(Protocol):
+class CallLimits(OutputLimits, Protocol):
     """The frozen plan's bounds on one call (`Limits` of the manifest). Times in seconds."""
 
     @property
@@ -34,14 +35,6 @@ class CallLimits(Protocol):
     def total_timeout_s(self) -> float: ...
     @property
     def idle_timeout_s(self) -> float: ...
-    @property
-    def max_output_tokens(self) -> int: ...
-    @property
-    def max_output_chars(self) -> int: ...
-    @property
-    def repetition_window(self) -> int: ...
-    @property
-    def repetition_limit(self) -> int: ...
     @property
     def max_log_bytes(self) -> int: ...
 
@@ -81,6 +74,7 @@ class Exchange:
         self._ttft: float | None = None
         self._end: End | None = None
         self._end_at = self._t0
+        self._verdict: Verdict | None = None
         self._detail: str | None = None
 
     async def run(self, session: aiohttp.ClientSession, timeout: aiohttp.ClientTimeout) -> None:
@@ -118,18 +112,7 @@ class Exchange:
         self.clock.touch(now)
         self._headers_us = int((now - self._t0) * 1e6)
         self._headers = kept_headers(response.headers)
-        self._builder = ReplyBuilder(
-            response.status,
-            self._headers,
-            OutputGuard(
-                OutputLimits(
-                    max_output_chars=self._limits.max_output_chars,
-                    max_output_tokens=self._limits.max_output_tokens,
-                    repetition_window=self._limits.repetition_window,
-                    repetition_limit=self._limits.repetition_limit,
-                )
-            ),
-        )
+        self._builder = ReplyBuilder(response.status, self._headers, OutputGuard(self._limits))
 
     async def _read(self, content: aiohttp.StreamReader) -> None:
         while self._end is None:
@@ -141,7 +124,8 @@ class Exchange:
                 if not self._request.stream:
                     # A whole reply may be long in coming, but once it has begun it must not stop.
                     self.clock.watch_idle(self._limits.idle_timeout_s)
-        if self._builder is not None and self._builder.verdict is None and not content.at_eof():
+        stopped_by_us = self._verdict is not None or (self._builder and self._builder.verdict)
+        if not stopped_by_us and not content.at_eof():
             await self._drain(content)
 
     async def _drain(self, content: aiohttp.StreamReader) -> None:
@@ -176,7 +160,8 @@ class Exchange:
             if builder.finished:
                 self._finish("eof")
             elif over:
-                self._finish("log_bytes_limit")
+                self._verdict = "log_bytes_limit"
+                self._finish("eof")
 
     def _take_leftover(self) -> None:
         """Bytes that arrived before the break: aiohttp raises its error before it gives them out."""
@@ -211,14 +196,14 @@ class Exchange:
         response = self._response
         receipt = None if response is None else read_receipt(self._headers)
         if self._builder is None or response is None:
-            reply = failed_reply(end, self._detail)
+            reply = no_response(end, self._detail)
             status = None
         else:
             status = response.status
-            if status < 300 and end in ("eof", "reset", "stall") and self._unacknowledged(receipt):
-                end = self._builder.verdict or "config_hash_mismatch"
-            reply = self._builder.finish(end)
-            end = self._builder.verdict or end
+            if self._unacknowledged(receipt):
+                self._verdict = self._verdict or "config_hash_mismatch"
+            reply = self._builder.finish(end, self._verdict)
+            self._verdict = self._builder.verdict
         evidence = Evidence(
             request_sha256=self._request.sha256,
             started_at=self._started_at,
@@ -228,6 +213,7 @@ class Exchange:
             read_sizes=[len(chunk) for chunk in self._chunks],
             read_us=self._read_us,
             end=end,
+            verdict=self._verdict,
             end_us=int((self._end_at - self._t0) * 1e6),
             never_sent=not self._body.started,
             detail=self._detail,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 GuardVerdict = Literal["output_chars_limit", "output_tokens_limit", "repetition"]
 
@@ -65,42 +64,52 @@ class RepetitionGuard:
         self._tail = (tail + piece)[len(piece) :]
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
-    """The frozen plan's bounds on what one call may produce."""
+class OutputLimits(Protocol):
+    """The frozen plan's bounds on what one call may produce (`Limits` of the manifest)."""
 
-    max_output_chars: int
-    """Text, reasoning and tool-call arguments together."""
-    max_output_tokens: int
-    """By the provider's own count."""
-    repetition_window: int
-    repetition_limit: int
+    @property
+    def max_output_chars(self) -> int:
+        """Text, reasoning and tool-call arguments together."""
+        ...
+
+    @property
+    def max_output_tokens(self) -> int:
+        """By the provider's own count."""
+        ...
+
+    @property
+    def repetition_window(self) -> int: ...
+    @property
+    def repetition_limit(self) -> int: ...
 
 
 class OutputGuard:
     """Applies `OutputLimits` to the growing lists of text and reasoning pieces of one reply."""
 
-    __slots__ = ("_limits", "_quiet_chars", "_reasoning", "_seen_reasoning", "_seen_text", "_text")
+    __slots__ = ("_limits", "_max_chars", "_quiet_chars", "_scans", "_seen_reasoning", "_seen_text")
 
     def __init__(self, limits: OutputLimits) -> None:
+        self._max_chars = limits.max_output_chars
         self._limits = limits
         # Shorter outputs cannot hold a repetition: most replies never reach the scan.
         self._quiet_chars = limits.repetition_window * limits.repetition_limit
-        self._text = RepetitionGuard(limits.repetition_window, limits.repetition_limit)
-        self._reasoning = RepetitionGuard(limits.repetition_window, limits.repetition_limit)
+        self._scans: tuple[RepetitionGuard, RepetitionGuard] | None = None
         self._seen_text = 0
         self._seen_reasoning = 0
 
     def observe(self, text: Sequence[str], reasoning: Sequence[str], chars: int) -> GuardVerdict | None:
         """Look at the pieces added since the last call; `chars` is the length of all output so far."""
-        if chars > self._limits.max_output_chars:
-            return "output_chars_limit"
-        if chars < self._quiet_chars:
+        if chars < self._quiet_chars and chars <= self._max_chars:
             return None
+        if chars > self._max_chars:
+            return "output_chars_limit"
+        if self._scans is None:
+            window, limit = self._limits.repetition_window, self._limits.repetition_limit
+            self._scans = RepetitionGuard(window, limit), RepetitionGuard(window, limit)
         new_text = "".join(text[self._seen_text :])
         new_reasoning = "".join(reasoning[self._seen_reasoning :])
         self._seen_text, self._seen_reasoning = len(text), len(reasoning)
-        if self._text.add(new_text) or self._reasoning.add(new_reasoning):
+        if self._scans[0].add(new_text) or self._scans[1].add(new_reasoning):
             return "repetition"
         return None
 

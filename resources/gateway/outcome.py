@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
-from resources.gateway.reply import End, Reply
+from resources.gateway.record import End, Reply
 from resources.gateway.router import RouterReceipt
 
 
@@ -20,7 +20,7 @@ class CallOutcome:
     """Refused: HTTP 429, or 503 with Retry-After; nothing was generated and the request may be repeated."""
     reply: Reply
     end: End
-    """How it ended, as kept in the evidence."""
+    """How the transport ended, or who stopped the call."""
     http_status: int | None
     """None: no response head arrived."""
     headers: Mapping[str, str]

@@ -7,7 +7,6 @@ bytes were cut into reads never changes the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 import orjson
@@ -15,38 +14,12 @@ import orjson
 from resources.gateway.answer import final_answer
 from resources.gateway.chunks import ReplyParts
 from resources.gateway.guards import OutputGuard
+from resources.gateway.record import End, Reply, Verdict, failure_of
 from resources.gateway.response_text import error_message, error_text, media_type
 from resources.gateway.sse import EventStreamDecoder
 from resources.gateway.tolerant_json import decode_json, is_cut_json
-from resources.gateway.usage import MISSING, Usage, normalise_usage
+from resources.gateway.usage import Usage, normalise_usage
 
-End = Literal[
-    # How the transport ended.
-    "eof",
-    "reset",
-    "stall",
-    "total_timeout",
-    "connect_error",
-    "connection_lost",
-    # Stopped from outside.
-    "case_timeout",
-    "run_timeout",
-    "cancelled",
-    # Verdicts of this side: they fail the call even where [DONE] was seen.
-    "output_chars_limit",
-    "output_tokens_limit",
-    "repetition",
-    "log_bytes_limit",
-    "config_hash_mismatch",
-]
-VERDICTS: Final = frozenset(
-    {"output_chars_limit", "output_tokens_limit", "repetition", "log_bytes_limit", "config_hash_mismatch"}
-)
-_FAILURE_OF_END: Final[Mapping[str, str]] = {
-    "eof": "stream_truncated",
-    "reset": "stream_truncated",
-    "stall": "stalled",
-}
 _COMPLETE: Final[Mapping[str, bool]] = {
     "stop": True,
     "tool_calls": True,
@@ -57,55 +30,6 @@ _COMPLETE: Final[Mapping[str, bool]] = {
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
 _ERROR_BODY_BYTES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The derived record of one call."""
-
-    call_status: Literal["completed", "failed"]
-    failure: str | None
-    text: str = ""
-    """All visible text received, also when the call failed."""
-    reasoning: str = ""
-    final: str = ""
-    """`text` without think blocks, trimmed."""
-    finish_reason: str | None = None
-    output_complete: bool | None = None
-    """False for a truncated or filtered answer; None where nobody said (and for every failed call)."""
-    usage: Usage = MISSING
-    raw_usage: Mapping[str, Any] | None = None
-    """The last usage object as received."""
-    tool_calls: tuple[Mapping[str, Any], ...] = ()
-    model: str | None = None
-    flags: tuple[str, ...] = ()
-    done_count: int = 0
-    """[DONE] marks in the bytes kept."""
-    usage_final: bool = False
-    """The reply came to its end, so `usage` is the whole of it. Running counts of a broken stream are not."""
-    error_message: str | None = None
-    """What the server said was wrong, cut to a readable length."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON object that tools read; names and values as in the conformance vectors."""
-        return {
-            "call_status": self.call_status,
-            "failure": self.failure,
-            "text": self.text,
-            "reasoning": self.reasoning,
-            "final": self.final,
-            "finish_reason": self.finish_reason,
-            "output_complete": self.output_complete,
-            "usage": self.usage.as_dict(),
-            "tool_calls": [dict(call) for call in self.tool_calls],
-            "model": self.model,
-            "flags": list(self.flags),
-        }
-
-
-def failed_reply(failure: str, error_message: str | None = None) -> Reply:
-    """The record of a call that got no response at all."""
-    return Reply("failed", failure, error_message=error_message)
 
 
 def parse_reply(
@@ -148,7 +72,7 @@ class ReplyBuilder:
         self.parts = ReplyParts()
         """What has arrived so far; `parts.has_output` turning true is the first token."""
         self.done_count = 0
-        self.verdict: End | None = None
+        self.verdict: Verdict | None = None
         """The guard's objection, if any."""
         self._guard = guard
         self._decoder = EventStreamDecoder()
@@ -178,17 +102,13 @@ class ReplyBuilder:
             self._body.append(chunk)
             self._body_size += len(chunk)
 
-    def finish(self, end: End = "eof") -> Reply:
-        """The record, given how the body ended. Call it once."""
+    def finish(self, end: End = "eof", verdict: Verdict | None = None) -> Reply:
+        """The record, given how the body ended; `verdict` fails the call whatever it holds. Call it once."""
         if self._mode == "error":
-            return failed_reply(
-                end if end in VERDICTS else "http_error",
-                error_text(b"".join(self._body)[:_ERROR_BODY_BYTES]),
-            )
-        if self._mode == "json":
-            cut = self._finish_json()
-        else:
-            cut = self._finish_stream(end)
+            message = error_text(b"".join(self._body)[:_ERROR_BODY_BYTES])
+            return Reply("failed", "http_error", error_message=message)
+        self.verdict = self.verdict or verdict
+        cut = self._finish_json() if self._mode == "json" else self._finish_stream(end)
         parts = self.parts
         usage = normalise_usage(parts.raw_usage)
         clean_end = end == "eof" and not cut and (self._whole or parts.finish_reason is not None)
@@ -219,8 +139,6 @@ class ReplyBuilder:
 
     def _failure_at(self, end: End, clean_end: bool, usage: Usage) -> str | None:
         """The failure's name, None for a completed call; sets `verdict` where a guard objects only now."""
-        if end in VERDICTS:
-            return end
         if self._guard is not None and self.verdict is None and self._failure is None:
             self._observe(self._guard)
             if self.verdict is None:
@@ -231,7 +149,7 @@ class ReplyBuilder:
             return self._failure
         if self.done_count or clean_end:
             return None
-        return _FAILURE_OF_END.get(end, end)
+        return failure_of(end)
 
     def _observe(self, guard: OutputGuard) -> None:
         verdict = guard.observe(self.parts.text, self.parts.reasoning, self.parts.chars)
@@ -240,7 +158,7 @@ class ReplyBuilder:
             self.finished = True
 
     def _decide(self, chunk: bytes) -> bytes:
-        """Tell a JSON body from an event stream by its first visible byte; hold white space back till then."""
+        """Tell a JSON body from an event stream by its first visible byte; hold white space till then."""
         self._body.append(chunk)
         head = b"".join(self._body)
         first = head.removeprefix(_BOM).lstrip(b" \t\r\n")[:1]
@@ -254,11 +172,14 @@ class ReplyBuilder:
         if payload == b"[DONE]" or (payload[-1] in _SPACE and payload.strip() == b"[DONE]"):
             self.done_count += 1
             self.finished = True
-        elif not self.finished:
+        elif not self.done_count and self._failure is None:
             try:
                 event = orjson.loads(payload)
             except orjson.JSONDecodeError:
                 self._odd_event(payload)
+                return
+            if event.__class__ is dict and event.get("error") is None:
+                self.parts.take(event)
             else:
                 self._take(event)
 
@@ -297,7 +218,7 @@ class ReplyBuilder:
         if self._mode == "undecided":
             self._decoder.feed(b"".join(self._body))
         tail = self._decoder.close()
-        if self.finished and tail.payload != b"[DONE]":
+        if (self.done_count or self._failure is not None) and tail.payload != b"[DONE]":
             return False
         if tail.payload is not None:
             # Where the transport broke, or the last line has no end, malformed means cut short.
