@@ -69,9 +69,7 @@ def validate(model: type[Model], raw: Any, root: str = "") -> tuple[Model | None
     try:
         return model.model_validate_json(json.dumps(raw, allow_nan=False), strict=True), []
     except ValidationError as error:
-        return None, [
-            _problem(model, detail, root) for detail in error.errors(include_url=False, include_input=False)
-        ]
+        return None, [_problem(model, detail, root) for detail in _details(error)]
 
 
 def salvage(model: type[Model], raw: Any, root: str = "") -> tuple[Model | None, list[str]]:
@@ -85,7 +83,7 @@ def salvage(model: type[Model], raw: Any, root: str = "") -> tuple[Model | None,
         try:
             return model.model_validate_json(json.dumps(current, allow_nan=False), strict=True), dropped
         except ValidationError as error:
-            for detail in error.errors(include_url=False, include_input=False):
+            for detail in _details(error):
                 location = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
                 if not location or not _drop(current, location):
                     return None, dropped
@@ -100,6 +98,12 @@ def known_fields(model: type[BaseModel], location: Sequence[int | str]) -> list[
         annotation = _step(annotation, part)
     found = _model_in(annotation)
     return list(found.model_fields) if found else []
+
+
+def _details(error: ValidationError) -> list[Any]:
+    """The errors, but for defaults that wait for a member which is wrong itself."""
+    details = error.errors(include_url=False, include_input=False)
+    return [detail for detail in details if detail["type"] != "default_factory_not_called"]
 
 
 def _drop(value: Any, location: Sequence[int | str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from resources.targets import Amount, Strict, Target
 
@@ -14,14 +14,19 @@ MAX_EXACT_INTEGER = 2**53 - 1
 """Beyond it an integer has no canonical JSON (RFC 8785), and so no place in a hash."""
 
 
+def _connect_timeout(written: dict[str, Any]) -> float:
+    return min(10.0, written.get("idle_timeout_s", 10.0))
+
+
 class Limits(Strict):
     """Bounds of calls, cases and the run. Times in seconds."""
 
     concurrency: int = Field(default=1, ge=1, le=1024)
     """Cells (case × target) in flight over the whole run; a target's `max_concurrency` bounds it further."""
-    connect_timeout_s: float = Field(default=10, gt=0)
     total_timeout_s: float = Field(default=180, gt=0)
     idle_timeout_s: float = Field(default=30, gt=0)
+    connect_timeout_s: float = Field(default_factory=_connect_timeout, gt=0)
+    """Where nothing is written: 10, or `idle_timeout_s` where that is shorter."""
     max_output_tokens: int = Field(default=4096, ge=1)
     max_output_chars: int = Field(default=131072, ge=1)
     repetition_window: int = Field(default=128, ge=1)
@@ -34,16 +39,6 @@ class Limits(Strict):
     """Raw response bytes kept per call; a reply beyond it is stopped."""
     max_rejections_per_call: int = Field(default=8, ge=0)
     max_consecutive_failures: int = Field(default=10, ge=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _connect_within_idle(cls, data: Any) -> Any:
-        """An unwritten connect timeout follows a shorter idle timeout; a written one is never changed."""
-        if isinstance(data, dict) and "connect_timeout_s" not in data:
-            idle = data.get("idle_timeout_s")
-            if isinstance(idle, int | float) and not isinstance(idle, bool) and 0 < idle < 10:
-                return {**data, "connect_timeout_s": idle}
-        return data
 
 
 class Sampling(Strict):

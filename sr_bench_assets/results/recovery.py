@@ -236,7 +236,7 @@ def _cells_of(store: Store, plan: FrozenPlan, run: Run) -> list[tuple[str, Cell]
     return [
         (benchmark, cell)
         for benchmark, case_ids in ids.items()
-        for cell in planned_cells(plan, scope, benchmark, case_ids)
+        for cell in planned_cells(plan, scope, case_ids)
     ]
 
 
