@@ -12,6 +12,7 @@ from resources.errors import Problems, SrBenchError
 from resources.lab.answer_key import AnswerKey, KnownCase, question_text
 from resources.lab.config import Behaviour, LabConfig, Model
 from resources.lab.faults import FaultRule, FaultSwitch, draw
+from resources.lab.judge import judge
 from resources.lab.limits import Limiter
 from resources.lab.models import Reply, compose, simulate, truncate
 from resources.lab.prefix_cache import PromptCache, count_tokens
@@ -144,7 +145,7 @@ class Lab:
 
     def _execute(self, name: str, body: Mapping[str, Any], case: KnownCase | None) -> Execution:
         behaviour = self.behaviours[name]
-        whole, finish_reason = truncate(self._reply(name, behaviour, case), max_tokens(body))
+        whole, finish_reason = truncate(self._reply(name, behaviour, body, case), max_tokens(body))
         fresh, cached, written = self.caches[name].account(prompt_text(body))
         reasoning = count_tokens(whole.reasoning)
         output = max(1, reasoning + count_tokens(whole.text))
@@ -154,9 +155,13 @@ class Lab:
         ttft = behaviour.latency.ttft_ms / 1000 * (1 + behaviour.latency.jitter * swing)
         return Execution(name, behaviour, whole, finish_reason, tokens, usage, ttft)
 
-    def _reply(self, name: str, behaviour: Behaviour, case: KnownCase | None) -> Reply:
+    def _reply(
+        self, name: str, behaviour: Behaviour, body: Mapping[str, Any], case: KnownCase | None
+    ) -> Reply:
         seed = self.config.seed
         if isinstance(behaviour, Model):
+            if behaviour.judge_agreement is not None:
+                return judge(seed, name, behaviour.judge_agreement, question_text(body.get("messages")))
             return simulate(seed, name, behaviour, case)
         recorded, recording = self.config.recorded, self.recording
         assert recorded is not None

@@ -21,6 +21,7 @@ PROSE = (
 )
 WORDS = PROSE.split()
 NO_ANSWER = "No option can be chosen here."
+NOT_PREPARED = "It knows only prepared questions; this is not one of them."
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def compose(
     length = max(1, round(behaviour.output_tokens * rng.uniform(0.5, 1.5)))
     reasoning = prose(rng, behaviour.reasoning_tokens) if behaviour.reasoning_tokens else ""
     if case is None:
-        text = f"This is {name}, a simulation. It knows only prepared questions; this is not one of them."
+        text = f"This is {name}, a simulation. {NOT_PREPARED}"
     elif answer is None:
         text = f"{prose(rng, length)} {NO_ANSWER}"
     else:
