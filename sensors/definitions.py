@@ -1,0 +1,13 @@
+"""The code location that the webserver and the daemon load: the assets, and what the daemon does by itself."""
+
+from __future__ import annotations
+
+from dagster import Definitions
+
+from sensors.dead_runs import dead_run_reconciliation
+from sensors.holdout_builds import holdout_build
+from sr_bench_assets.definitions import defs as asset_definitions
+
+defs = Definitions.merge(
+    asset_definitions, Definitions(sensors=[dead_run_reconciliation], schedules=[holdout_build])
+)
