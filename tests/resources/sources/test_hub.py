@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import hashlib
 import multiprocessing
 import os
@@ -110,7 +109,7 @@ def test_an_unknown_revision_and_a_missing_file_are_named(hub: HubServer, tmp_pa
     with pytest.raises(NotFound, match="has no commit") as caught:
         fetch(tmp_path, revision="9" * 40)
     assert caught.value.code == "wrong_revision"
-    with pytest.raises(NotFound, match="has no file absent.csv"):
+    with pytest.raises(NotFound, match=r"has no file absent\.csv"):
         fetch_hub(tmp_path, REPO, REVISION, ("absent.csv",))
 
 
