@@ -89,6 +89,11 @@ def runs(obj: Ctx, limit: int | None) -> None:
 
     _, journal = obj.open_journal()
     found = list_runs(journal, limit=limit)
+    if any(not item.is_terminal for item in found):
+        from resources.journal.leases import reconcile_dead_runs
+
+        if reconcile_dead_runs(journal):
+            found = list_runs(journal, limit=limit)
     states = progress_of(journal, found)
     rows = [run_view(item, states[item.id]) for item in found]
     if obj.wants_json:

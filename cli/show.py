@@ -26,6 +26,11 @@ def show(obj: Ctx, run_id: str, what: str | None, after: int, limit: int, call_i
 
     _, journal = obj.open_journal()
     found = get_run(journal, run_id)
+    if not found.is_terminal:
+        from resources.journal.leases import reconcile_dead_runs
+
+        if reconcile_dead_runs(journal):
+            found = get_run(journal, found.id)
     if call_id and what:
         raise SrBenchError("--call-id stands alone.", field="--call-id", mend=f"Leave out --{what}.")
     page = _page(journal, found, what, after, limit, call_id)
