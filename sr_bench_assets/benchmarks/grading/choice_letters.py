@@ -45,6 +45,7 @@ class Named:
 
 MARKUP = r"[*_`~]"
 _MARKS = re.compile(rf"(?:{MARKUP}|\\?[\"'“”‘’「」])*")
+_QUOTE = re.compile(r"\\?[\"']")
 _SPACE = re.compile(r"\s*")
 _OPEN = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathbf|mathrm|mathit|mathsf|boldsymbol|bm)\s*\{|\\\(|\\\[|\$\$|[$(\[{]"
@@ -101,7 +102,7 @@ _NEXT_WORD = re.compile(r"[ \t]+[*_`~\"“'‘]*([^\W\d_]+)")
 _EAST_ASIAN = 0x2E80
 _AFTER_LETTER_EAST_ASIAN = frozenset("选選项項或和与與及因是、，。；：！？）」』")
 _NO_TOKEN_AFTER = re.compile(
-    r"[-‐‑–'’](?=\w)|\.(?=[^\W\d_])|_(?=[\w{])|[(#%°′^]"
+    r"[-‐‑–'’](?=\w)|\.(?=[^\W\d_])|_+(?:[^\W_]|{)|[(#%°′^]"
     r"|[ \t]*/(?!/)[ \t]*(?=\w\w|[a-z]|\d)|[ \t]*(?:[=≈≤≥>+]|<(?![/a-z!]))"
 )
 _ALONE = re.compile(r"[*_`~\"'”’ \t]*(?:[.,;:!?)\]}<\n\\]|$)")
@@ -201,7 +202,7 @@ def read_named(text: str, place: int) -> Named | None:
     lead = _LEAD.match(text, place)
     several = bool(lead and lead["several"])
     start = lead.end() if lead and (several or lead["option"]) else place
-    quoted = text[place : place + 1] in ('"', "'", "\\")
+    quoted = _QUOTE.match(text, place) is not None
     named = _read_group(text, start) or _read_chain(text, start, quoted=quoted)
     return named and Named(named.letters, named.end, several)
 
