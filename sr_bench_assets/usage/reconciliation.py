@@ -42,7 +42,7 @@ class TerminalRecord:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """`verified`: usage agrees; `corrected`: the stream's usage replaces the record's; `unknown`: see `reason`.
+    """verified: usage agrees; corrected: the stream's usage replaces the record's; unknown: see `reason`.
 
     Usage can hold while the cost is unknown: the model has no price.
     """
@@ -97,11 +97,9 @@ def _contradiction(stream: RetainedStream, record: TerminalRecord) -> str | None
         return "stream_incomplete"
     served = record.model
     if record.kind == "mom":
-        if not record.accounted_calls:
-            return "no_accounted_call"
-        if len(record.accounted_calls) > 1:
-            return "several_calls"
-        served = record.accounted_calls[0]
+        if len(record.accounted_calls) != 1:
+            return "several_calls" if record.accounted_calls else "no_accounted_call"
+        (served,) = record.accounted_calls
     if stream.model != served:
         return "model_mismatch"
     if stream.finish_reason != record.finish_reason:
