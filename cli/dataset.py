@@ -65,7 +65,11 @@ def prepare(
     is interrupted; `dataset preparations` shows it. With --local it happens here and now.
     """
     _check_mode(local, no_wait, given)
+    from sr_bench_assets.benchmarks.registry import get_benchmark
     from sr_bench_assets.datasets.preparation import PreparationRequest
+
+    for benchmark in benchmarks:
+        get_benchmark(benchmark)  # an unknown one is no job that could be retried
 
     request = PreparationRequest(
         benchmarks=benchmarks,
@@ -74,7 +78,9 @@ def prepare(
         **given,
     )
     if local:
-        _print_manifest(obj, _prepare_here(obj, request))
+        manifest = _prepare_here(obj, request)
+        _print_manifest(obj, manifest)
+        _record(obj, manifest)
         return
     from cli.preparing import follow, start
 
@@ -98,7 +104,9 @@ def combine_command(obj: Ctx, datasets: tuple[str, ...]) -> None:
     from sr_bench_assets.datasets.naming import named_dataset
 
     store = obj.open_store()
-    _print_manifest(obj, combine(store, [named_dataset(store, name) for name in datasets]))
+    manifest = combine(store, [named_dataset(store, name) for name in datasets])
+    _print_manifest(obj, manifest)
+    _record(obj, manifest)
 
 
 @dataset.command()
@@ -218,7 +226,7 @@ def work(obj: Ctx, preparation_id: str) -> None:
     from sr_bench_assets.datasets.jobs import work_on
 
     store, journal = obj.open_journal()
-    work_on(store, journal, preparation_id)
+    work_on(store, journal, preparation_id, lambda manifest: _record(obj, manifest))
 
 
 def _check_mode(local: bool, no_wait: bool, given: dict[str, Any]) -> None:
@@ -254,10 +262,14 @@ def _prepare_here(obj: Ctx, request: PreparationRequest) -> DatasetManifest:
 def _print_manifest(obj: Ctx, manifest: DatasetManifest) -> None:
     if obj.wants_json:
         emit(manifest.as_dict())
-    else:
-        from cli.dataset_views import show_manifest
+        return
+    from cli.dataset_views import show_manifest
 
-        show_manifest(manifest)
+    show_manifest(manifest)
+
+
+def _record(obj: Ctx, manifest: DatasetManifest) -> None:
+    """Show a dataset that this process made in the Dagster UI; background workers do it for theirs."""
     from cli.lineage import record_dataset
 
     record_dataset(obj.open_store(), manifest)
