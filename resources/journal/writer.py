@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from resources.errors import SrBenchError, Unavailable
-from resources.journal.batch import Finish, Operation, Unusual, apply_batch, apply_one
+from resources.journal.batch import Finish, Operation, apply_batch, apply_one
 from resources.journal.calls import CallEnd, Dispatch
 from resources.journal.connection import Journal
 from resources.journal.evidence import FramePlace, SegmentWriter
@@ -90,7 +90,12 @@ class JournalWriter:
 
         Once this returns neither can be lost. A cancelled wait does not undo it.
         """
-        await asyncio.shield(self._ask(Finish(end, None, result)).future)
+        await asyncio.shield(self.finishing(end, result))
+
+    def finishing(self, end: CallEnd | None, result: ResultRow | None = None) -> asyncio.Future[None]:
+        """As `finish`, without waiting: what is asked for later is journaled later or in the same group. The
+        future is done when both are durable; cancelling it undoes nothing."""
+        return self._ask(Finish(end, None, result)).future
 
     async def result(self, result: ResultRow) -> None:
         """Journal how a cell ended, where its last call has been finished before (or there was none)."""
@@ -164,12 +169,11 @@ class JournalWriter:
                 answers = apply_batch(connection, self._run_id, operations, self._reserved)
             for asked, answer in zip(ready, answers, strict=True):
                 asked.answer = answer
-        except (Unusual, SrBenchError, SQLAlchemyError):
+        except Exception:
+            # Something unusual, an outage, or one operation that cannot be written: whose fault it is shows when
+            # each is applied alone.
             for asked in ready:
                 self._commit_one(asked)
-        except Exception as error:
-            for asked in ready:
-                asked.error = error
         self._remember(ready)
 
     def _commit_one(self, asked: _Asked) -> None:

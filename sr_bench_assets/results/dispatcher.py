@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from sr_bench_assets.results.lanes import Cell, Lane
 from sr_bench_assets.results.pacing import Pacer, Turn
 
+BUDGET_POLL_S = 0.25
+
 
 class NotDispatched(Exception):
     """No (further) call of this cell may start; `reason` is the stop reason or `circuit_open`."""
@@ -92,6 +94,7 @@ class Dispatcher:
         self._wake_at = 0.0
         self._unsettled = 0
         self._budget_waiters: deque[asyncio.Future[None]] = deque()
+        self._cancelled = False
         self._idle = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -105,9 +108,9 @@ class Dispatcher:
         if self._timer:
             self._timer.cancel()
 
-    def stop(self, reason: str, *, cancel: bool) -> None:
-        """Start nothing more. `cancel`: end running cells too (they journal their end), else they may finish,
-        though none of their further calls starts."""
+    def stop(self, reason: str, *, cancel_as: str | None = None) -> None:
+        """Start nothing more. With `cancel_as` end running cells too: they are cancelled with that word as the
+        failure and journal their end. Without it they may finish, though none of their further calls starts."""
         if self.stop_reason is None:
             self.stop_reason = reason
         for lane in self._lanes:
@@ -117,9 +120,11 @@ class Dispatcher:
             if not waiter.done():
                 waiter.set_exception(NotDispatched(self.stop_reason))
         self._budget_waiters.clear()
-        if cancel:
+        if cancel_as is not None and not self._cancelled:
+            # Once: a cell that is journaling its end must not be cancelled again in the middle of that.
+            self._cancelled = True
             for task in tuple(self._tasks):
-                task.cancel()
+                task.cancel(cancel_as)
         self._check_idle()
 
     # what a running cell asks for
@@ -162,31 +167,29 @@ class Dispatcher:
         endpoint.pacer.rate_limited(until)
         self.settled()
 
-    async def wait_for_budget(self, endpoint: Endpoint) -> None:
-        """The budget cannot cover the call's reservation: give the turn back and wait until another call
-        settles.
+    async def wait_for_budget(self, endpoint: Endpoint, *, hopeless: bool) -> None:
+        """The budget cannot cover the call's reservation: give the turn back and wait until another call settles.
 
-        With no other call under way the budget is exhausted: stops the run and raises `NotDispatched`. The
-        slot is kept, as no other call could be paid for either.
+        Nothing new starts meanwhile; the slot is kept. `hopeless`: not even if all reservations came back; that
+        stops the run (what is in flight finishes) and raises `NotDispatched`.
         """
         endpoint.pacer.give_back()
         self._unsettled -= 1
-        if self.stop_reason is None and self._unsettled == 0:
-            self.stop("budget_exhausted", cancel=False)
+        if hopeless and self.stop_reason is None:
+            self.stop("budget_exhausted")
         if self.stop_reason is not None:
             raise NotDispatched(self.stop_reason)
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._budget_waiters.append(waiter)
+        if self._unsettled == 0:
+            # What is reserved belongs to other processes, whose ends nobody tells us of.
+            self._loop.call_later(BUDGET_POLL_S, self._wake_budget_waiter)
         await waiter
 
     def settled(self) -> None:
         """A call that asked has its end in the journal, or was not granted: its reservation is no more."""
         self._unsettled -= 1
-        while self._budget_waiters:
-            waiter = self._budget_waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                break
+        self._wake_budget_waiter()
 
     def ended(self, endpoint: Endpoint, turn: Turn, failure: str | None) -> None:
         """A call ended other than by refusal: count for the circuit breaker, and let the next one go."""
@@ -206,7 +209,6 @@ class Dispatcher:
     def refused(self, endpoint: Endpoint, turn: Turn, pause_s: float) -> None:
         """The endpoint refused the call and asked for a pause."""
         endpoint.pacer.refused(turn, self._loop.time(), pause_s)
-        self.settled()
 
     def give_back(self, endpoint: Endpoint) -> None:
         """A turn was not used after all: nothing was asked for."""
@@ -277,13 +279,20 @@ class Dispatcher:
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finished(done, cell, slot))
 
+    def _wake_budget_waiter(self) -> None:
+        while self._budget_waiters:
+            waiter = self._budget_waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                break
+
     def _finished(self, task: asyncio.Task[None], cell: Cell, slot: Slot) -> None:
         self._tasks.discard(task)
         self._release(slot)
         if not task.cancelled() and (error := task.exception()) is not None and self.fault is None:
             # A cell's own failures are results; what arrives here is a fault of the runner or its disk.
             self.fault = error
-            self.stop("runner_error", cancel=True)
+            self.stop("runner_error", cancel_as="cancelled")
         self._over(cell)
         self.pump()
         self._check_idle()

@@ -146,6 +146,7 @@ def test_a_refused_cell_waits_without_its_slot() -> None:
             bench.dispatcher.asking()
             bench.dispatcher.granted(endpoint)
             bench.dispatcher.refused(endpoint, turn, 0.2)
+            bench.dispatcher.settled()
             started = loop.time()
             turn = await bench.dispatcher.turn(endpoint, slot, ready_at=loop.time() + 0.2)
             seen["waited"] = loop.time() - started
@@ -207,7 +208,8 @@ def test_a_broken_judge_stops_what_needs_it() -> None:
 
 
 def test_the_budget_is_tried_again_while_calls_are_in_flight_and_then_ends_the_run() -> None:
-    budget = {"left": 10.0}
+    budget = {"left": 10}
+    in_flight = {"n": 0}
 
     async def body(bench: Bench, cell: Cell, slot: Slot, turn: Turn) -> None:
         endpoint = bench.endpoints[cell.target_id]
@@ -215,13 +217,15 @@ def test_the_budget_is_tried_again_while_calls_are_in_flight_and_then_ends_the_r
             bench.dispatcher.asking()
             if budget["left"] >= 4:
                 break
-            await bench.dispatcher.wait_for_budget(endpoint)
+            await bench.dispatcher.wait_for_budget(endpoint, hopeless=budget["left"] + 4 * in_flight["n"] < 4)
             turn = await bench.dispatcher.turn(endpoint, slot)
         budget["left"] -= 4
+        in_flight["n"] += 1
         bench.dispatcher.granted(endpoint)
         await asyncio.sleep(0.001)
         bench.dispatcher.ended(endpoint, turn, None)
         budget["left"] += 3
+        in_flight["n"] -= 1
         bench.dispatcher.settled()
         bench.over.append(cell)
 
@@ -285,7 +289,7 @@ def test_a_stop_ends_or_lets_finish_what_runs(cancel: bool) -> None:
     async def scenario() -> tuple[Bench, float]:
         loop = asyncio.get_running_loop()
         bench = Bench({"x": 20}, body, concurrency=4)
-        loop.call_later(0.05, lambda: bench.dispatcher.stop("cancelled", cancel=cancel))
+        loop.call_later(0.05, lambda: bench.dispatcher.stop("cancelled", cancel_as="cancelled" if cancel else None))
         started = loop.time()
         await bench.dispatcher.run()
         return bench, loop.time() - started

@@ -1,0 +1,150 @@
+"""What the journal keeps of a call, and what an executor sees of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from resources.gateway.outcome import CallOutcome
+from resources.gateway.pricing import (
+    CallCost,
+    price_call,
+    price_mom,
+    price_mom_direct,
+    reservation_usd,
+    to_pico,
+    unknown_cost,
+)
+from resources.gateway.request import ChatRequest
+from resources.journal.calls import CallEnd
+from resources.targets import Target
+from sr_bench_assets.benchmarks.contract import CallView
+
+NOTHING = CallCost("known", None, Decimal(0), Decimal(0))
+"""The cost of a request that never left, or that was refused before anything was generated."""
+
+
+def reserved_pico(request: ChatRequest, target: Target) -> int:
+    """Upper bound of the call's price in pico-dollars; 0 for a target without prices."""
+    bound = reservation_usd(
+        len(request.body), request.max_tokens, target.prices, inference_calls=target.max_inference_calls or 1
+    )
+    return 0 if bound is None else to_pico(bound)
+
+
+def reserved_tokens(request: ChatRequest) -> int:
+    """Tokens that count against `tokens_per_minute` until the real usage is known.
+
+    Three bytes of the request for a prompt token (English has four, most other languages fewer per token but
+    more bytes per character), and all of `max_tokens`, as providers themselves reckon.
+    """
+    return -(-len(request.body) // 3) + request.max_tokens
+
+
+def call_cost(outcome: CallOutcome, target: Target) -> CallCost:
+    """Exact cost of a call, or the reason it is unknown.
+
+    Nothing for a request that was refused or never left; `call_failed` for a reply that broke off, whose usage
+    is not final. A single model is priced by the model that the reply names. A MoM call is priced by the
+    children of a complete receipt (an incomplete one leaves it `child_unknown`); without a receipt only a direct
+    call (one inference call by a model that the router named) can be priced, else `receipt_missing`.
+    """
+    if outcome.kind == "refused" or outcome.never_sent:
+        return NOTHING
+    reply, receipt = outcome.reply, outcome.receipt
+    if not reply.usage_final:
+        return unknown_cost("call_failed")
+    if target.kind == "single":
+        return price_call(reply.model, reply.usage, target.prices)
+    if receipt is not None and receipt.children is not None:
+        if not receipt.complete:
+            return unknown_cost("child_unknown")
+        return price_mom(receipt.children, target.prices).total
+    if receipt is None or receipt.problem is not None or receipt.inference_call_count != 1:
+        return unknown_cost("receipt_missing")
+    return price_mom_direct(receipt.selected_model, reply.usage, target.prices)
+
+
+def call_end(call_id: str, benchmark: str, outcome: CallOutcome, target: Target) -> CallEnd:
+    """The journal's record of a call that ended in any way."""
+    reply = outcome.reply
+    usage = reply.usage
+    cost = call_cost(outcome, target)
+    receipt = outcome.receipt
+    return CallEnd(
+        call_id=call_id,
+        benchmark=benchmark,
+        outcome=outcome.kind,
+        spent_pico=None if cost.cost_usd is None else to_pico(cost.cost_usd),
+        failure=reply.failure,
+        http_status=outcome.http_status,
+        model=reply.model,
+        finish_reason=reply.finish_reason,
+        output_complete=reply.output_complete,
+        input_tokens=usage.input_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        usage=usage.as_dict(),
+        cost_usd=None if outcome.kind == "refused" else cost.cost_usd,
+        cost_reason=cost.reason,
+        cache_neutral_cost_usd=None if outcome.kind == "refused" else cost.cache_neutral_cost_usd,
+        ttft_s=outcome.ttft_s,
+        latency_s=outcome.latency_s,
+        selected_model=None if receipt is None else receipt.selected_model,
+        decision=None if receipt is None else receipt.decision,
+        lab=outcome.lab,
+        record=_record(outcome),
+        evidence=outcome.evidence,
+        evidence_sha256=outcome.evidence_sha256,
+    )
+
+
+def call_view(call_id: str, outcome: CallOutcome) -> CallView:
+    """What the executor gets."""
+    reply = outcome.reply
+    return CallView(
+        call_id=call_id,
+        call_status=reply.call_status,
+        failure=reply.failure,
+        text=reply.text,
+        reasoning=reply.reasoning,
+        final=reply.final,
+        finish_reason=reply.finish_reason,
+        output_complete=reply.output_complete,
+        tool_calls=reply.tool_calls,
+        usage=reply.usage.as_dict(),
+        model=reply.model,
+    )
+
+
+def failed_view(failure: str) -> CallView:
+    """What the executor gets of a call that could not be made."""
+    return CallView("", "failed", failure, "", "", "", None, None, (), {"status": "unknown"}, None)
+
+
+def _record(outcome: CallOutcome) -> Mapping[str, Any]:
+    """The parts of the derived record that have no column of their own."""
+    reply = outcome.reply
+    record: dict[str, Any] = {
+        "text": reply.text,
+        "reasoning": reply.reasoning,
+        "final": reply.final,
+        "tool_calls": reply.tool_calls,
+        "flags": reply.flags,
+        "headers": outcome.headers,
+        "done_count": reply.done_count,
+    }
+    if reply.error_message is not None:
+        record["error_message"] = reply.error_message
+    if outcome.never_sent:
+        record["never_sent"] = True
+    if outcome.detail is not None:
+        record["detail"] = outcome.detail
+    if outcome.retry_after_s is not None:
+        record["retry_after_s"] = outcome.retry_after_s
+    receipt = outcome.receipt
+    if receipt is not None:
+        record["receipt"] = receipt.as_dict()
+    return record

@@ -1,0 +1,323 @@
+"""A run at work: one event loop in a thread of its own works through all cells of the run's partitions, while
+each partition's asset waits for its own and seals them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from resources.errors import Incomplete, SrBenchError
+from resources.gateway.client import GatewayClient
+from resources.journal.calls import dispatched_cells
+from resources.journal.connection import Journal
+from resources.journal.leases import Lease, acquire_lease
+from resources.journal.runs import add_event, get_run, start_run
+from resources.journal.writer import JournalWriter
+from resources.store import Store
+from sr_bench_assets.benchmarks.contract import Executor
+from sr_bench_assets.benchmarks.registry import get_benchmark
+from sr_bench_assets.plans.manifest import FrozenPlan
+from sr_bench_assets.plans.plan_store import dataset_file
+from sr_bench_assets.results.case_file import CaseFile
+from sr_bench_assets.results.cell_run import CellRunner
+from sr_bench_assets.results.conclude import cells_without_result, conclude_run
+from sr_bench_assets.results.conclusion import CALL_FAILURES, Stop, StopKind
+from sr_bench_assets.results.dispatcher import Dispatcher
+from sr_bench_assets.results.endpoints import Places, needed_endpoints, places_of
+from sr_bench_assets.results.lanes import Cell, Lane
+from sr_bench_assets.results.scope import RunScopeCells, planned_count
+from sr_bench_assets.results.sealing import PartitionSeal, seal_partition
+from sr_bench_assets.results.session import RunCalls
+from sr_bench_assets.results.work import lanes_to_run
+
+POLL_S = 0.5
+"""How often the journal's cancel flag and `should_stop` are looked at."""
+ACTIVE: dict[str, RunExecution] = {}
+"""Runs at work in this process, by run id: an asset body finds the running dispatcher here."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the loop's thread gets to do."""
+
+    cases: CaseFile
+    executors: Mapping[str, Executor]
+    places: Places
+    needs: Mapping[str, Sequence[str]]
+    lanes: Sequence[Lane]
+    deadline: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class PartitionOutcome:
+    """A partition with nothing left to send."""
+
+    benchmark: str
+    undispatched: int
+    """Cells of this partition that were not sent: the budget, the time or an endpoint gave out."""
+    stop: Stop | None
+    seal: PartitionSeal
+
+
+class RunExecution:
+    """Executes `partitions` (benchmark ids) of a run. `start`, then `wait` for each, then `close`.
+
+    `should_stop` may be set before `start`; it is called about every half second from a thread of its own and
+    gives a reason to cancel the run, or None.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        plan: FrozenPlan,
+        run_id: str,
+        partitions: Sequence[str],
+        env: Mapping[str, str],
+        should_stop: Callable[[], str | None] | None = None,
+    ) -> None:
+        self.should_stop = should_stop
+        self._store = store
+        self._journal = journal
+        self._plan = plan
+        self._run_id = run_id
+        self._partitions = list(partitions)
+        self._env = env
+        self._stop: Stop | None = None
+        self._stopping = threading.Lock()
+        self._left: dict[str, int] = {}
+        self._scope = RunScopeCells()
+        self._ended = {benchmark: threading.Event() for benchmark in self._partitions}
+        self._leases: list[Lease] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._thread: threading.Thread | None = None
+        self._over = threading.Event()
+        self._fault: BaseException | None = None
+
+    def start(self) -> None:
+        """Take the leases and begin to send.
+
+        Raises `SrBenchError`: another runner has a partition (`run_active`), the run has ended (`run_ended`), the
+        dataset changed, a key is not set, or a benchmark cannot be executed by this version. Nothing was sent then.
+        """
+        started = threading.Event()
+        try:
+            work = self._prepare()
+        except BaseException as error:
+            if self._leases:
+                # With a lease the run is ours to end; without, it is another runner's or has ended.
+                self._conclude(Stop("failed", str(error) or type(error).__name__))
+            raise
+        self._thread = threading.Thread(target=self._work, args=(work, started), name=f"run-{self._run_id}")
+        ACTIVE[self._run_id] = self
+        self._thread.start()
+        started.wait()
+        threading.Thread(target=self._watch, name=f"watch-{self._run_id}", daemon=True).start()
+
+    def wait(self, benchmark: str) -> PartitionOutcome:
+        """Block until all cells of a partition have ended or will not start any more, and seal it.
+
+        Raises `Incomplete` when the run was cancelled or interrupted, and what broke the runner itself. An
+        exception that arrives in the waiting thread (Ctrl-C, termination by Dagster) stops the run: its calls
+        journal their end before it goes on.
+        """
+        ended = self._ended[benchmark]
+        try:
+            while not ended.wait(POLL_S):
+                pass
+        except BaseException as error:
+            self.stop(f"interrupted: {type(error).__name__}", kind="interrupted")
+            self._over.wait(10)
+            raise
+        if self._fault is not None:
+            raise self._fault
+        if self._stop is not None and self._stop.kind in ("cancelled", "interrupted", "failed"):
+            raise Incomplete(
+                f"Run {self._run_id} was stopped: {self._stop.reason}.",
+                code=self._stop.kind,
+                mend=f"See `sr-bench show {self._run_id}`; `sr-bench recover-plan {self._run_id}` tells what can be "
+                "continued.",
+            )
+        seal = seal_partition(self._store, self._journal, self._run_id, benchmark)
+        planned = planned_count(self._plan, self._scope, benchmark, None)
+        undispatched = cells_without_result(self._journal, self._run_id, benchmark, planned)
+        return PartitionOutcome(benchmark, undispatched, self._stop, seal)
+
+    def stop(self, reason: str, *, kind: StopKind = "cancelled") -> None:
+        """Stop the run from any thread: calls in flight are cancelled and journal their end. Returns at once.
+
+        The first stop counts (but for an exhausted budget, which lets calls in flight finish); one after the last
+        cell has ended changes nothing.
+        """
+        with self._stopping:
+            if self._over.is_set() or (self._stop is not None and self._stop.kind != "budget_exhausted"):
+                return
+            self._stop = Stop(kind, reason)
+        if self._loop is not None and self._dispatcher is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._cancel_cells)
+            except RuntimeError:
+                return  # the loop ended between the two lines: there is nothing left to cancel
+
+    def close(self) -> None:
+        """Wait for the end (stop first to have it now), give the leases back, and conclude the run if no other
+        runner is at work on it."""
+        if self._thread is not None:
+            if not self._over.is_set() and not all(event.is_set() for event in self._ended.values()):
+                self.stop("the runner was closed before the end", kind="interrupted")
+            self._thread.join()
+        ACTIVE.pop(self._run_id, None)
+        self._conclude(self._stop)
+
+    def _conclude(self, stop: Stop | None) -> None:
+        leases, self._leases = self._leases, []
+        if leases:
+            conclude_run(self._journal, self._plan, self._run_id, leases, stop)
+
+    # preparation, in the caller's thread
+
+    def _prepare(self) -> _Work:
+        run = get_run(self._journal, self._run_id)
+        for benchmark in self._partitions:
+            self._leases.append(acquire_lease(self._journal, run.id, benchmark))
+        benchmarks = [get_benchmark(benchmark) for benchmark in self._partitions]
+        executors: dict[str, Executor] = {}
+        for benchmark in benchmarks:
+            if benchmark.execute is None:
+                raise SrBenchError(
+                    f"this version cannot execute {benchmark.id}",
+                    field="benchmarks",
+                    mend="leave it out of the plan",
+                )
+            executors[benchmark.id] = benchmark.execute
+        places = places_of(self._plan, self._env)
+        needs = needed_endpoints(benchmarks, places)
+        cases = CaseFile(dataset_file(self._store, self._plan), self._plan.dataset.sha256)
+        begun = dispatched_cells(self._journal, run.id)
+        self._scope = RunScopeCells.parse(run.scope)
+        lanes, counts = lanes_to_run(
+            cases,
+            self._partitions,
+            [target.id for target in self._plan.targets],
+            self._scope,
+            begun,
+        )
+        self._left = dict(counts)
+        run = start_run(self._journal, run.id)
+        started_at = run.started_at if run.started_at is not None else time.time()
+        deadline = started_at + self._plan.limits.max_run_seconds
+        return _Work(cases, executors, places, needs, lanes, deadline)
+
+    # the loop's thread
+
+    def _work(self, work: _Work, started: threading.Event) -> None:
+        writer = JournalWriter(self._journal, self._run_id, self._store.evidence_dir(self._run_id))
+        try:
+            asyncio.run(self._dispatch(work, writer, started))
+        except BaseException as error:
+            self._fault = error
+        finally:
+            writer.close()
+            work.cases.close()
+            if self._fault is not None and self._stop is None:
+                self._stop = Stop("failed", f"{type(self._fault).__name__}: {self._fault}")
+            self._over.set()
+            for event in self._ended.values():
+                event.set()
+            started.set()
+
+    async def _dispatch(self, work: _Work, writer: JournalWriter, started: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        runner = CellRunner(work.cases, work.executors)
+        async with GatewayClient() as client:
+            dispatcher = self._dispatcher = Dispatcher(
+                concurrency=self._plan.limits.concurrency,
+                endpoints=work.places.endpoints,
+                lanes=work.lanes,
+                needs=work.needs,
+                run_cell=runner.run,
+                over=self._cell_over,
+                dropped=self._cells_dropped,
+            )
+            runner.calls = RunCalls(
+                run_id=self._run_id,
+                plan=self._plan,
+                writer=writer,
+                client=client,
+                dispatcher=dispatcher,
+                subjects=work.places.subjects,
+                auxiliary=work.places.auxiliary,
+            )
+            for benchmark in self._partitions:
+                self._check_partition(benchmark)
+            remaining = max(0.0, work.deadline - time.time())
+            deadline = self._loop.call_later(remaining, self._time_out)
+            if self._stop is not None:
+                self._cancel_cells()
+            started.set()
+            await dispatcher.run()
+            deadline.cancel()
+        if dispatcher.fault is not None:
+            raise dispatcher.fault
+        if dispatcher.stop_reason == "budget_exhausted":
+            self._note_budget()
+
+    def _time_out(self) -> None:
+        seconds = self._plan.limits.max_run_seconds
+        self.stop(f"max_run_seconds ({seconds:g} s) were over", kind="timed_out")
+
+    def _cancel_cells(self) -> None:
+        if self._dispatcher is not None and self._stop is not None:
+            self._dispatcher.stop(self._stop.kind, cancel_as=CALL_FAILURES[self._stop.kind])
+
+    def _cell_over(self, cell: Cell) -> None:
+        self._left[cell.benchmark] -= 1
+        self._check_partition(cell.benchmark)
+
+    def _cells_dropped(self, benchmark: str, target_id: str, count: int, reason: str) -> None:
+        if reason == "budget_exhausted":
+            self._note_budget()
+        elif reason == "circuit_open":
+            self._note(
+                "circuit_open",
+                f"{count} cells of {benchmark} at {target_id} will not be sent: too many failures in a row",
+                {"benchmark": benchmark, "target_id": target_id, "count": count},
+            )
+        self._left[benchmark] -= count
+        self._check_partition(benchmark)
+
+    def _note_budget(self) -> None:
+        with self._stopping:
+            if self._stop is None:
+                limit = self._plan.limits.max_cost_usd
+                self._stop = Stop("budget_exhausted", f"max_cost_usd ({limit} USD) cannot cover another call")
+
+    def _check_partition(self, benchmark: str) -> None:
+        if self._left[benchmark] == 0:
+            self._ended[benchmark].set()
+
+    def _note(self, kind: str, message: str, data: Mapping[str, object]) -> None:
+        # A write that may wait for the disk: off the loop.
+        assert self._loop is not None  # only called from it
+        self._loop.run_in_executor(None, add_event, self._journal, self._run_id, kind, message, data)
+
+    # the watch's thread
+
+    def _watch(self) -> None:
+        while not self._over.wait(POLL_S):
+            try:
+                run = get_run(self._journal, self._run_id)
+                reason = self.should_stop() if self.should_stop is not None else None
+            except Exception:
+                continue  # a database that is away for a moment is no reason to lose a run; the writer will tell
+            if reason is not None:
+                self.stop(reason)
+            elif run.cancel_requested_at is not None:
+                self.stop("cancellation was requested")
+            elif run.is_terminal:
+                self.stop(f"the run was ended elsewhere as {run.status}", kind="interrupted")

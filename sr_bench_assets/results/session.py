@@ -1,0 +1,294 @@
+"""From an executor to a model: every call is reserved, journaled, sent, priced and journaled again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Context, Decimal, Inexact
+from typing import Any, Literal
+
+from resources.canonical import sha256_bytes
+from resources.gateway.client import GatewayClient
+from resources.gateway.outcome import CallOutcome
+from resources.gateway.request import ChatRequest, build_request
+from resources.journal.calls import CallEnd, Dispatch, RateCeiling, new_call_id
+from resources.journal.verdicts import BudgetExhausted, Duplicate, Granted, RateLimited
+from resources.journal.writer import JournalWriter
+from resources.targets import Target
+from sr_bench_assets.benchmarks.contract import CallView
+from sr_bench_assets.plans.manifest import FrozenPlan
+from sr_bench_assets.results.call_records import (
+    call_end,
+    call_view,
+    failed_view,
+    reserved_pico,
+    reserved_tokens,
+)
+from sr_bench_assets.results.dispatcher import Dispatcher, Endpoint, NotDispatched, Slot
+from sr_bench_assets.results.pacing import Turn, pause_after_refusal
+
+Role = Literal["subject", "judge", "simulator"]
+_EXACT = Context(prec=400, traps=[Inexact])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the calls of one target go: its endpoint's queues, its key and the ceilings it shares."""
+
+    target: Target
+    endpoint: Endpoint
+    api_key: str | None
+    rate: RateCeiling | None
+
+
+@dataclass
+class RunCalls:
+    """What all sessions of one run share."""
+
+    run_id: str
+    plan: FrozenPlan
+    writer: JournalWriter
+    client: GatewayClient
+    dispatcher: Dispatcher
+    subjects: Mapping[str, Place]
+    auxiliary: Mapping[str, Place]
+    """By role: judge, simulator."""
+    random: random.Random = field(default_factory=random.Random)
+
+
+class CellSession:
+    """The calls of one cell; a `CaseSession` for the benchmark's executor."""
+
+    __slots__ = (
+        "_benchmark",
+        "_case_id",
+        "_clock",
+        "_commits",
+        "_end",
+        "_loop",
+        "_place",
+        "_run",
+        "_session_id",
+        "_slot",
+        "_steps",
+        "_turn",
+        "accepted",
+        "attempts",
+        "call_count",
+        "cost_usd",
+        "latency_s",
+        "options",
+    )
+
+    def __init__(
+        self, run: RunCalls, benchmark: str, case_id: str, target_id: str, slot: Slot, turn: Turn
+    ) -> None:
+        self.options: Mapping[str, Any] = run.plan.benchmark_options.get(benchmark, {})
+        self.call_count = 0
+        """Calls begun, attempts of one call counted once."""
+        self.accepted = 0
+        """Calls that were sent and not refused."""
+        self.attempts = 0
+        """Requests sent, refused ones too."""
+        self.latency_s = 0.0
+        """Time spent in subject calls."""
+        self.cost_usd: Decimal | None = Decimal(0)
+        """Exact cost of all subject calls; None where any of them is unknown."""
+        self._run = run
+        self._benchmark = benchmark
+        self._case_id = case_id
+        self._place = run.subjects[target_id]
+        # One conversation of a session-aware router is one cell of one run; the id tells nothing else.
+        self._session_id = sha256_bytes(f"{run.run_id}\n{case_id}\n{target_id}".encode())[:32]
+        self._slot = slot
+        self._turn: Turn | None = turn
+        self._steps: Counter[str] = Counter()
+        self._end: CallEnd | None = None
+        self._commits: list[asyncio.Future[None]] = []
+        self._clock: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    # what the executor calls
+
+    async def call(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        role: Role = "subject",
+        extra: Mapping[str, Any] | None = None,
+    ) -> CallView:
+        """Send one chat completion and return its derived record, failed or not.
+
+        Raises `NotDispatched` when the run is stopping or the endpoint's circuit is open: no executor should
+        catch it.
+        """
+        run = self._run
+        limits = run.plan.limits
+        if self.call_count >= limits.max_calls_per_case:
+            return failed_view("max_calls_per_case")
+        self.call_count += 1
+        place = self._place if role == "subject" else run.auxiliary[role]
+        request = build_request(
+            place.target, run.plan.sampling, limits, messages, extra, session_id=self._session_id
+        )
+        step = self._steps[role]
+        self._steps[role] += 1
+        asked_at = self._loop.time()
+        turn = await self._first_turn(place.endpoint, role)
+        attempt = 0
+        while True:
+            call_id = new_call_id()
+            turn = await self._dispatched(place, request, role, step, attempt, turn, call_id, asked_at)
+            outcome = await self._sent(place, request, role, call_id, turn)
+            if outcome.kind != "refused":
+                break
+            self._flush_end()
+            if attempt >= limits.max_rejections_per_call:
+                run.dispatcher.failed(place.endpoint, "http_error")
+                if not self.accepted:
+                    raise NotDispatched("refused")
+                return failed_view("http_error")
+            pause = pause_after_refusal(outcome.retry_after_s, attempt, run.random)
+            attempt += 1
+            asked_at = self._loop.time()
+            turn = await run.dispatcher.turn(place.endpoint, self._slot, ready_at=asked_at + pause)
+        return call_view(call_id, outcome)
+
+    # what the runner of the cell calls
+
+    def take_end(self) -> CallEnd | None:
+        """The end of the last call, if it has not been handed to the journal yet; the caller does that now."""
+        end, self._end = self._end, None
+        return end
+
+    async def close(self) -> None:
+        """Wait until all ends of calls are durable."""
+        self._flush_end()
+        for commit in self._commits:
+            await asyncio.shield(commit)
+
+    def settled(self) -> None:
+        """The end that `take_end` gave away is in the journal."""
+        self._run.dispatcher.settled()
+
+    def leave(self) -> None:
+        """No further call comes: stop the case's clock, and give slot and unused turn back."""
+        if self._clock is not None:
+            self._clock.cancel()
+        if self._turn is not None:
+            self._run.dispatcher.give_back(self._place.endpoint)
+            self._turn = None
+        self._run.dispatcher.leave(self._slot)
+
+    # the steps of one call
+
+    async def _first_turn(self, endpoint: Endpoint, role: Role) -> Turn:
+        if role == "subject" and self._turn is not None:
+            turn, self._turn = self._turn, None
+            return turn
+        return await self._run.dispatcher.turn(endpoint, self._slot)
+
+    async def _dispatched(
+        self,
+        place: Place,
+        request: ChatRequest,
+        role: Role,
+        step: int,
+        attempt: int,
+        turn: Turn,
+        call_id: str,
+        asked_at: float,
+    ) -> Turn:
+        """Get the dispatch record: waits for the target's rates and the budget; returns the turn to send in."""
+        dispatcher, endpoint = self._run.dispatcher, place.endpoint
+        self._flush_end()
+        while True:
+            dispatcher.asking()
+            try:
+                verdict = await self._run.writer.dispatch(
+                    Dispatch(
+                        benchmark=self._benchmark,
+                        case_id=self._case_id,
+                        target_id=self._place.target.id,
+                        role=role,
+                        step=step,
+                        attempt=attempt,
+                        request_sha256=request.sha256,
+                        reserved_pico=reserved_pico(request, place.target),
+                        reserved_tokens=reserved_tokens(request),
+                        rate=place.rate,
+                        queue_wait_s=self._loop.time() - asked_at,
+                        call_id=call_id,
+                    )
+                )
+            except BaseException:
+                dispatcher.settled()
+                dispatcher.give_back(endpoint)
+                raise
+            if isinstance(verdict, Granted):
+                dispatcher.granted(endpoint)
+                return turn
+            if isinstance(verdict, RateLimited):
+                ready_at = self._loop.time() + max(0.0, verdict.until - time.time())
+                dispatcher.rate_limited(endpoint, ready_at)
+                turn = await dispatcher.turn(endpoint, self._slot, ready_at=ready_at)
+            elif isinstance(verdict, BudgetExhausted):
+                hopeless = verdict.needed_pico > verdict.available_pico + verdict.reserved_pico
+                await dispatcher.wait_for_budget(endpoint, hopeless=hopeless)
+                turn = await dispatcher.turn(endpoint, self._slot)
+            else:
+                dispatcher.settled()
+                dispatcher.give_back(endpoint)
+                raise NotDispatched(
+                    "dispatched_elsewhere" if isinstance(verdict, Duplicate) else verdict.reason
+                )
+
+    async def _sent(
+        self, place: Place, request: ChatRequest, role: Role, call_id: str, turn: Turn
+    ) -> CallOutcome:
+        """Send a dispatched request; whatever happens, its end is on its way to the journal on return."""
+
+        def ended(outcome: CallOutcome) -> None:
+            self._ended(place, role, call_id, turn, outcome)
+
+        self.attempts += 1
+        limits = self._run.plan.limits
+        if self._clock is None:
+            # The case's time begins with its first request; the wait for a place is not the case's.
+            task = asyncio.current_task()
+            assert task is not None  # executors run in the cell's task
+            self._clock = self._loop.call_later(limits.case_timeout_s, task.cancel, "case_timeout")
+        outcome = await self._run.client.send(
+            request, api_key=place.api_key, limits=limits, target=place.target, on_cancelled=ended
+        )
+        ended(outcome)
+        return outcome
+
+    def _ended(self, place: Place, role: Role, call_id: str, turn: Turn, outcome: CallOutcome) -> None:
+        dispatcher = self._run.dispatcher
+        end = self._end = call_end(call_id, self._benchmark, outcome, place.target)
+        # An executor that comes back without waiting for anything has the end committed with its result, in one
+        # transaction; otherwise it goes to the journal at the loop's next turn.
+        self._loop.call_soon(self._flush_end)
+        if outcome.kind == "refused":
+            dispatcher.refused(
+                place.endpoint, turn, 1.0 if outcome.retry_after_s is None else outcome.retry_after_s
+            )
+            return
+        self.accepted += 1
+        if role == "subject":
+            self.latency_s += outcome.latency_s
+            if self.cost_usd is not None:
+                self.cost_usd = None if end.cost_usd is None else _EXACT.add(self.cost_usd, end.cost_usd)
+        dispatcher.ended(place.endpoint, turn, outcome.reply.failure)
+
+    def _flush_end(self) -> None:
+        end = self.take_end()
+        if end is not None:
+            commit = self._run.writer.finishing(end)
+            commit.add_done_callback(lambda _: self._run.dispatcher.settled())
+            self._commits.append(commit)
