@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.output import Ctx, emit, say
+
+if TYPE_CHECKING:
+    from resources.journal.connection import Journal
 
 
 @click.command("recover-plan")
@@ -30,6 +34,7 @@ def recover_plan(obj: Ctx, run_id: str, mode: str, output: Path | None) -> None:
     from sr_bench_assets.results.recovery import recovery_plan
 
     store, journal = obj.open_journal()
+    _reconcile(journal)
     recovery = recovery_plan(store, journal, run_id, "failed" if mode == "failed" else "undispatched")
     document = recovery.model_dump(mode="json")
     if output is not None:
@@ -76,6 +81,7 @@ def recover(
     if recovery is None:
         raise Problems(f"{plan_file} is no recovery plan.", problems)
     store, journal = obj.open_journal()
+    _reconcile(journal)
     child, created = recoveries.recover(
         store,
         journal,
@@ -99,3 +105,14 @@ def recover(
         )
         return 0
     return wait_and_report(obj, store, journal, child.id)
+
+
+def _reconcile(journal: Journal) -> None:
+    """A run whose runner was killed has ended: give its cells their states, and say so."""
+    from resources.journal.leases import reconcile_dead_runs
+
+    for dead in reconcile_dead_runs(journal):
+        say(
+            f"The runner of {dead.run_id} had died: the run is {dead.status}; {dead.ambiguous} cells are ambiguous, "
+            f"{dead.failed} failed."
+        )
