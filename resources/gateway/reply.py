@@ -28,7 +28,6 @@ _COMPLETE: Final[Mapping[str, bool]] = {
     "content_filter": False,
 }
 _BOM = b"\xef\xbb\xbf"
-_SPACE = b" \t\r\n"
 _ERROR_BODY_BYTES = 4096
 
 
@@ -169,9 +168,8 @@ class ReplyBuilder:
         return head
 
     def _event(self, payload: bytes) -> None:
-        if payload == b"[DONE]" or (payload[-1] in _SPACE and payload.strip() == b"[DONE]"):
-            self.done_count += 1
-            self.finished = True
+        if payload == b"[DONE]":
+            self._done()
         elif not self.done_count and self._failure is None:
             try:
                 event = orjson.loads(payload)
@@ -183,7 +181,14 @@ class ReplyBuilder:
             else:
                 self._take(event)
 
+    def _done(self) -> None:
+        self.done_count += 1
+        self.finished = True
+
     def _odd_event(self, payload: bytes) -> None:
+        if payload.strip() == b"[DONE]":
+            self._done()
+            return
         try:
             event = self._decode(payload)
         except ValueError:

@@ -81,11 +81,9 @@ class EventStreamDecoder:
         """End of the body: the event and the line that were still open."""
         line = b"".join(self._line)
         self._line = []
-        is_data = line.startswith(b"data:")
+        is_data = line == b"data" or line.startswith(b"data:")
         if is_data:
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-        elif line == b"data":
-            self._data.append(b"")
         payload = b"\n".join(self._data) or None
         self._data = []
         return StreamTail(payload, bool(line), is_data)

@@ -43,7 +43,7 @@ def test_a_streamed_reply_with_its_evidence() -> None:
             assert outcome.reply.final == "The answer is (B)"
             assert outcome.reply.usage.output_tokens == 4
             assert outcome.ttft_s is not None
-            assert outcome.latency_s - outcome.ttft_s >= 0.04
+            assert 0 < outcome.ttft_s < outcome.latency_s
             assert not outcome.never_sent
             evidence = checked_evidence(outcome)
             assert evidence.body == ANSWER
