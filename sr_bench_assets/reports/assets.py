@@ -1,7 +1,6 @@
 """`benchmark_report` per partition and the `scorecard` of a profile."""
 
-from __future__ import annotations
-
+# Dagster reads the annotation of `context` as a class: no `from __future__ import annotations` here.
 from typing import Any
 
 import orjson

@@ -11,6 +11,48 @@ import orjson
 
 from sr_bench_assets.usage.call_accounting import CallAccounting, recorded_accounting
 
+CELL_COLUMNS = (
+    "case_id",
+    "target_id",
+    "benchmark",
+    "status",
+    "answer_status",
+    "strict_format",
+    "correct",
+    "failure",
+)
+CALL_COLUMNS = (
+    "id",
+    "case_id",
+    "target_id",
+    "benchmark",
+    "role",
+    "step",
+    "attempt",
+    "outcome",
+    "failure",
+    "model",
+    "finish_reason",
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "usage",
+    "cost_usd",
+    "cost_reason",
+    "cache_neutral_cost_usd",
+    "spent_pico",
+    "dispatched_at",
+    "finished_at",
+    "ttft_s",
+    "latency_s",
+    "queue_wait_s",
+    "selected_model",
+    "decision",
+    "lab",
+)
+"""Columns that the facts are made of; texts of replies, the bulk of a run, are not among them."""
+
 
 @dataclass(frozen=True, slots=True)
 class CellFact:
@@ -64,7 +106,7 @@ class CallFact:
 
 
 def cell_facts(rows: Iterable[Mapping[str, Any]]) -> list[CellFact]:
-    """Rows with the columns of the journal's `results` table, as facts."""
+    """Rows with `CELL_COLUMNS` of the journal's `results` table, as facts."""
     return [
         CellFact(
             case_id=row["case_id"],
@@ -81,7 +123,7 @@ def cell_facts(rows: Iterable[Mapping[str, Any]]) -> list[CellFact]:
 
 
 def call_facts(rows: Iterable[Mapping[str, Any]], accounting: Mapping[str, CallAccounting]) -> list[CallFact]:
-    """Rows with the columns of the journal's `calls` table, as facts.
+    """Rows with `CALL_COLUMNS` of the journal's `calls` table, as facts.
 
     `accounting` (by call id) overrides usage and cost where a reconciliation exists.
     """

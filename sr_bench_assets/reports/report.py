@@ -142,10 +142,15 @@ def _benchmark_row(
 
 
 def _target_row(facts: RunFacts, target: Target, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    cells = [cell for cell in facts.cells if cell.target_id == target.id]
-    calls = [call for call in facts.calls if call.target_id == target.id]
-    planned = sum(row["planned"] for row in rows)
-    own = figures(planned, cells, calls, mode=facts.plan.mode)
+    if len(rows) == 1:
+        own = {key: value for key, value in rows[0].items() if key not in ("benchmark", "target_id", "kind")}
+    else:
+        own = figures(
+            sum(row["planned"] for row in rows),
+            [cell for cell in facts.cells if cell.target_id == target.id],
+            [call for call in facts.calls if call.target_id == target.id],
+            mode=facts.plan.mode,
+        )
     return {"id": target.id, "kind": target.kind, **_with_aggregate(own, _aggregate_fields(facts, rows))}
 
 

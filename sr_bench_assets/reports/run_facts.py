@@ -13,7 +13,14 @@ from resources.journal.seals import list_seals
 from resources.store import Store
 from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.plans.plan_store import get_plan
-from sr_bench_assets.reports.facts import CallFact, CellFact, call_facts, cell_facts
+from sr_bench_assets.reports.facts import (
+    CALL_COLUMNS,
+    CELL_COLUMNS,
+    CallFact,
+    CellFact,
+    call_facts,
+    cell_facts,
+)
 from sr_bench_assets.results.scope import RunScopeCells, partitions_of
 
 
@@ -74,8 +81,8 @@ def load_run_facts(store: Store, journal: Journal, run_id: str, benchmark: str |
         scope=scope,
         partition=benchmark,
         benchmarks=kept,
-        cells=cell_facts(results.iter_rows(named=True)),
-        calls=call_facts(calls.iter_rows(named=True), overrides),
+        cells=cell_facts(results.select(CELL_COLUMNS).rows(named=True)),
+        calls=call_facts(calls.select(CALL_COLUMNS).rows(named=True), overrides),
         sealed=_sealed(journal, run.id, kept),
         accounting=summary(ledgers) if ledgers else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +17,7 @@ from resources.gateway.pricing import (
     unknown_cost,
 )
 from resources.gateway.request import ChatRequest
+from resources.gateway.usage import MISSING, Usage
 from resources.journal.calls import CallEnd
 from resources.targets import Target
 from sr_bench_assets.benchmarks.contract import CallView
@@ -66,10 +67,29 @@ def call_cost(outcome: CallOutcome, target: Target) -> CallCost:
     return price_mom_direct(receipt.selected_model, reply.usage, target.prices)
 
 
+def spent_usage(outcome: CallOutcome, target: Target) -> Usage:
+    """Tokens of all that the call generated, where that is proven; the counterpart of `call_cost`.
+
+    A compound MoM call's final stream shows the last of its calls only: its tokens are the sum of a complete
+    receipt's children, and unknown without one. Running counts of a reply that broke off are not its usage.
+    """
+    reply, receipt = outcome.reply, outcome.receipt
+    if not reply.usage_final:
+        return MISSING
+    if target.kind == "single":
+        return reply.usage
+    if receipt is not None and receipt.children is not None:
+        usages = [child.usage for child in receipt.children]
+        return _summed(usages) if receipt.complete and usages else MISSING
+    if receipt is None or receipt.problem is not None or receipt.inference_call_count != 1:
+        return MISSING
+    return reply.usage
+
+
 def call_end(call_id: str, benchmark: str, outcome: CallOutcome, target: Target) -> CallEnd:
     """The journal's record of a call that ended in any way."""
     reply = outcome.reply
-    usage = reply.usage
+    spent = spent_usage(outcome, target)
     cost = call_cost(outcome, target)
     receipt = outcome.receipt
     return CallEnd(
@@ -82,11 +102,11 @@ def call_end(call_id: str, benchmark: str, outcome: CallOutcome, target: Target)
         model=reply.model,
         finish_reason=reply.finish_reason,
         output_complete=reply.output_complete,
-        input_tokens=usage.input_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        output_tokens=usage.output_tokens,
-        usage=usage.as_dict(),
+        input_tokens=spent.input_tokens,
+        cached_input_tokens=spent.cached_input_tokens,
+        cache_write_tokens=spent.cache_write_tokens,
+        output_tokens=spent.output_tokens,
+        usage=reply.usage.as_dict(),
         cost_usd=None if outcome.kind == "refused" else cost.cost_usd,
         cost_reason=cost.reason,
         cache_neutral_cost_usd=None if outcome.kind == "refused" else cost.cache_neutral_cost_usd,
@@ -122,6 +142,20 @@ def call_view(call_id: str, outcome: CallOutcome) -> CallView:
 def failed_view(failure: str) -> CallView:
     """What the executor gets of a call that could not be made."""
     return CallView("", "failed", failure, "", "", "", None, None, (), {"status": "unknown"}, None)
+
+
+def _summed(usages: Sequence[Usage]) -> Usage:
+    """The sum of known usages; unknown, with its reason, when one of them is."""
+    unknown = next((usage for usage in usages if not usage.known), None)
+    if unknown is not None:
+        return unknown
+    return Usage(
+        "known",
+        sum(usage.input_tokens or 0 for usage in usages),
+        sum(usage.cached_input_tokens or 0 for usage in usages),
+        sum(usage.cache_write_tokens or 0 for usage in usages),
+        sum(usage.output_tokens or 0 for usage in usages),
+    )
 
 
 def _record(outcome: CallOutcome) -> Mapping[str, Any]:
