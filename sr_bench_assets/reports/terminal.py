@@ -77,6 +77,10 @@ def reading(row: Report) -> str:
         "not_shown": f"; non-inferiority at the registered margin {row.get('margin')} not shown",
         None: "",
     }[row["verdict"]]
+    low, high = row["score_ci95"]
+    if row["quality_reading"] == "no difference shown" and (low > 0 or high < 0):
+        points = numbers.points_interval(row["score_ci95"])
+        quality += f", though the asymptotic interval {points} points to {'better' if low > 0 else 'worse'}"
     held = f" ({row['claimable_reason']})" if "claimable_reason" in row else ""
     return f"{row['target_id']}: {quality}; {money}{verdict}{held}."
 

@@ -14,7 +14,7 @@ from sr_bench_assets.reports.comparison import compare_runs
 from sr_bench_assets.reports.markdown import comparison_markdown, report_markdown, scorecard_table
 from sr_bench_assets.reports.report import build_report
 from sr_bench_assets.reports.scorecard import build_scorecard
-from sr_bench_assets.reports.terminal import print_comparison, print_report
+from sr_bench_assets.reports.terminal import print_comparison, print_report, reading
 from tests.finished_runs import finished_run, from_text, frozen_plan, mom, single
 
 DIRECT = {"x-vsr-selected-model": "Flash", "x-vsr-inference-call-count": "1"}
@@ -61,6 +61,15 @@ def test_a_comparison_on_a_terminal(store: Store, journal: Journal) -> None:
         "MoM: no difference in quality shown (the interval spans zero); 45.8 % cheaper on subject calls."
         in text
     )
+
+
+def test_a_reading_tells_when_only_the_sharper_interval_excludes_zero(store: Store, journal: Journal) -> None:
+    plan = frozen_plan([single("Flash"), mom()], {"mmlu-pro": 60})
+    text = {"Flash": "1" * 60, "MoM": "0" * 10 + "1" * 50}
+    run_id = finished_run(store, journal, plan, from_text(text, headers=DIRECT))
+    told = reading(compare_runs(store, journal, run_id)["comparisons"][0])
+    assert "no difference in quality shown (the interval spans zero), though the asymptotic interval" in told
+    assert "points to worse" in told
 
 
 def test_markdown_holds_the_tables_and_escapes_names(store: Store, journal: Journal) -> None:
