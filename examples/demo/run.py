@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,7 +91,8 @@ class Demo:
         return path
 
     def run(self) -> None:
-        self.work.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.store.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.work.mkdir(exist_ok=True)
         source = self.work / "source"
         print(f"500 of these sample questions are prepared: {write(source, per_category=50, seed=1)}")
         dataset = self.data(
@@ -102,11 +104,11 @@ class Demo:
             frozen = self.work / "frozen.json"
             plan = self.data("plan", "--manifest", self.manifest(dataset), "--output", frozen)
             key = f"demo-{plan['plan_sha256'][:12]}"
-            self.show("run", "--manifest", frozen, "--idempotency-key", key)
-        run = next(run["id"] for run in self.data("runs") if run["plan_sha256"] == plan["plan_sha256"])
-        self.show("reconcile-usage", run)
-        self.show("report", run)
-        self.show("compare", run, run)
+            run = self.data("run", "--manifest", frozen, "--idempotency-key", key)["id"]
+        checked = self.data("reconcile-usage", run)["counts"]
+        print(f"{checked['verified']} of {checked['calls']} calls verified against their retained streams")
+        self.show("report", run, "--format", "terminal")
+        self.show("compare", run, "--format", "terminal")
         print(
             "\nAll of this came from simulated models on invented prices: it shows how sr-bench works, not how any "
             "model does.\nNext:\n"
@@ -122,7 +124,16 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("demo-store"), help="store folder to make or use")
     parser.add_argument("--port", type=int, default=PORT, help="the lab's port on loopback; 0: a free one")
     args = parser.parse_args()
+    if args.port and not is_free(args.port):
+        print(f"Port {args.port} is in use; the lab takes a free one.")
+        args.port = 0
     Demo(args.store.resolve(), args.port).run()
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on this port of the loopback address."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 if __name__ == "__main__":
