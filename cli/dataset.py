@@ -12,7 +12,7 @@ from resources.errors import SrBenchError
 
 if TYPE_CHECKING:
     from sr_bench_assets.datasets.artifact import DatasetManifest
-    from sr_bench_assets.datasets.preparation import PreparationRequest
+    from sr_bench_assets.datasets.request import PreparationRequest
 
 # Repeated here because importing the contract (pydantic) costs too much for `--help`.
 PROFILES = ("smoke", "quick", "standard")
@@ -66,7 +66,7 @@ def prepare(
     """
     _check_mode(local, no_wait, given)
     from sr_bench_assets.benchmarks.registry import get_benchmark
-    from sr_bench_assets.datasets.preparation import PreparationRequest
+    from sr_bench_assets.datasets.request import PreparationRequest
 
     for benchmark in benchmarks:
         get_benchmark(benchmark)  # an unknown one is no job that could be retried

@@ -14,7 +14,7 @@ from resources.journal.connection import Journal
 from resources.store import Store
 from sr_bench_assets.datasets.artifact import DatasetManifest, load_manifest
 from sr_bench_assets.datasets.jobs import Job, create_job, fail_dead_jobs, get_job
-from sr_bench_assets.datasets.preparation import PreparationRequest
+from sr_bench_assets.datasets.request import PreparationRequest
 
 POLL_S = 0.1
 DEAD_CHECK_EVERY_S = 2.0

@@ -17,7 +17,8 @@ from resources.journal.processes import process_alive, this_process
 from resources.journal.schema import preparations
 from resources.store import Store
 from sr_bench_assets.datasets.artifact import DatasetManifest
-from sr_bench_assets.datasets.preparation import PreparationRequest, prepare
+from sr_bench_assets.datasets.preparation import prepare
+from sr_bench_assets.datasets.request import PreparationRequest
 
 PROGRESS_EVERY_S = 0.5
 START_GRACE_S = 60.0

@@ -6,17 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field, field_validator, model_validator
-
 from resources.errors import SrBenchError
 from resources.store import Store
-from sr_bench_assets.benchmarks.contract import DEFAULT_SEED, Benchmark, CaseIndex, Profile, index_cases
+from sr_bench_assets.benchmarks.contract import Benchmark, CaseIndex, index_cases
 from sr_bench_assets.benchmarks.registry import get_benchmark
 from sr_bench_assets.datasets.artifact import (
     DatasetManifest,
-    EvaluationRole,
     ExclusionRecord,
-    Frozen,
     Preparation,
     SelectionRecord,
     SourceRecord,
@@ -28,6 +24,7 @@ from sr_bench_assets.datasets.artifact import (
 from sr_bench_assets.datasets.combination import combine
 from sr_bench_assets.datasets.exclusions import Snapshot, excluded_cases, read_snapshot
 from sr_bench_assets.datasets.identity import source_identity, task_identities, with_identity
+from sr_bench_assets.datasets.request import PreparationRequest
 from sr_bench_assets.datasets.reuse import pinned_datasets, reusable
 from sr_bench_assets.datasets.selection import SELECTION_RULE, Selection, select
 from sr_bench_assets.datasets.sources import LocalImport, fetch_source, source_files, source_record
@@ -47,38 +44,6 @@ RETEST_DISCLOSURE = (
 
 def silent(stage: str, what: str, done: int, total: int | None) -> None:
     """Tells nobody."""
-
-
-class PreparationRequest(Frozen):
-    """What `dataset prepare` is asked for; the same request gives the same dataset."""
-
-    benchmarks: tuple[str, ...] = Field(min_length=1)
-    profile: Profile
-    seed: int = DEFAULT_SEED
-    seed_given: bool = False
-    """True where a person chose the seed, so that sets of other seeds in the store are no conflict."""
-    limit: int | None = Field(default=None, ge=1)
-    source_path: str | None = None
-    revision: str | None = None
-    source_partition: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    exclusion_snapshot: str | None = None
-    evaluation_role: EvaluationRole | None = None
-    sample_data: str | None = Field(default=None, min_length=1, max_length=200)
-    reuse: tuple[str, ...] = ()
-    """Ids of datasets to take as they are, for conflicts that only a person can resolve."""
-    fresh: bool = False
-    """Take the pinned source for everything, whatever other sets the store holds."""
-
-    @field_validator("benchmarks")
-    @classmethod
-    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(value))
-
-    @model_validator(mode="after")
-    def _consistent(self) -> PreparationRequest:
-        _check_import(self)
-        _check_history(self)
-        return self
 
 
 def prepare(store: Store, request: PreparationRequest, progress: StageProgress = silent) -> DatasetManifest:
@@ -261,45 +226,3 @@ def _mend_shortfall(request: PreparationRequest, snapshot: Snapshot | None) -> s
     if request.source_path is not None:
         return "Import more tasks, or take a smaller profile or a --limit that the file can fill."
     return "Take a smaller profile."
-
-
-def _check_import(request: PreparationRequest) -> None:
-    if (request.source_path is None) != (request.revision is None):
-        raise SrBenchError(
-            "A local import needs both --source-path and --revision.",
-            field="--revision" if request.revision is None else "--source-path",
-            mend="Give the path and a label of its version, for example --revision imported-v1.",
-        )
-    if request.source_path is not None and len(request.benchmarks) > 1:
-        raise SrBenchError(
-            "One local import is the source of one benchmark.",
-            field="--benchmark",
-            mend="Import each benchmark by itself, then `sr-bench dataset combine` them.",
-        )
-    if request.sample_data is not None and request.source_path is None:
-        raise SrBenchError(
-            "Only a local import can be labelled as sample data.",
-            field="--sample-data",
-            mend="Add --source-path and --revision.",
-        )
-
-
-def _check_history(request: PreparationRequest) -> None:
-    if request.exclusion_snapshot is not None and request.source_partition is None:
-        raise SrBenchError(
-            "An exclusion needs canonical task identity.",
-            field="--source-partition",
-            mend="Add --source-partition with the partition that the history was prepared with.",
-        )
-    if request.exclusion_snapshot is not None and request.profile != "standard":
-        raise SrBenchError(
-            f"History is excluded from standard only; {request.profile} stays everybody's {request.profile}.",
-            field="--exclusion-snapshot",
-            mend="Use --profile standard.",
-        )
-    if request.evaluation_role == "holdout" and request.exclusion_snapshot is None:
-        raise SrBenchError(
-            "The role holdout claims disjointness from named history, and none is named.",
-            field="--evaluation-role",
-            mend="Add --exclusion-snapshot, or prepare standard without a role.",
-        )

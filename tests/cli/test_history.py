@@ -11,7 +11,8 @@ from cli.output import Ctx
 from resources.journal.connection import open_journal
 from resources.journal.runs import create_run
 from resources.store import Store
-from sr_bench_assets.datasets.preparation import PreparationRequest, prepare
+from sr_bench_assets.datasets.preparation import prepare
+from sr_bench_assets.datasets.request import PreparationRequest
 from sr_bench_assets.plans.freeze import freeze
 from sr_bench_assets.plans.manifest import Manifest
 from sr_bench_assets.plans.plan_store import put_plan

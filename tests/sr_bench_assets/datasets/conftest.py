@@ -12,7 +12,8 @@ import pytest
 
 from resources.store import Store
 from sr_bench_assets.datasets.artifact import DatasetManifest
-from sr_bench_assets.datasets.preparation import PreparationRequest, prepare
+from sr_bench_assets.datasets.preparation import prepare
+from sr_bench_assets.datasets.request import PreparationRequest
 
 SUBJECTS = [f"subject {letter}" for letter in "abcdefghijklmn"]
 Prepare = Callable[..., DatasetManifest]

@@ -22,7 +22,7 @@ from sr_bench_assets.datasets.jobs import (
     retry_job,
     work_on,
 )
-from sr_bench_assets.datasets.preparation import PreparationRequest
+from sr_bench_assets.datasets.request import PreparationRequest
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from resources.errors import NotFound, SrBenchError
 from resources.store import Store
 from sr_bench_assets.benchmarks.contract import PROFILES
 from sr_bench_assets.datasets.artifact import DatasetManifest, list_datasets, read_cases
-from sr_bench_assets.datasets.preparation import PreparationRequest, prepare
+from sr_bench_assets.datasets.preparation import prepare
+from sr_bench_assets.datasets.request import PreparationRequest
 
 from .conftest import Prepare, mmlu_rows
 

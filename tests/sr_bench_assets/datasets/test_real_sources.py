@@ -19,7 +19,8 @@ from sr_bench_assets.benchmarks.contract import PROFILES, GitSource, HubSource, 
 from sr_bench_assets.benchmarks.registry import get_benchmark
 from sr_bench_assets.datasets.artifact import DatasetManifest, read_cases
 from sr_bench_assets.datasets.browse import questions_page
-from sr_bench_assets.datasets.preparation import PreparationRequest, prepare, prepare_one
+from sr_bench_assets.datasets.preparation import prepare, prepare_one
+from sr_bench_assets.datasets.request import PreparationRequest
 from tests.requirement import missing
 from tests.servers.hub import HubServer
 
