@@ -29,17 +29,18 @@ def plan(obj: Ctx, manifest: Path, output: Path | None, check_endpoints: bool) -
     from cli.lineage import record_plan
     from resources.store import replace_file
     from sr_bench_assets.plans.advice import advice
-    from sr_bench_assets.plans.freeze import frozen_from
-    from sr_bench_assets.plans.plan_store import plan_document
+    from sr_bench_assets.plans.freeze import plan_from
+    from sr_bench_assets.plans.plan_store import plan_document, put_plan
     from sr_bench_assets.plans.summary import plan_text
 
     store = obj.open_store()
-    frozen = frozen_from(manifest, store)
+    frozen = plan_from(manifest, store)
     if check_endpoints:
         from resources.endpoints import require_endpoints
 
         auxiliary = (frozen.auxiliary_targets.judge, frozen.auxiliary_targets.simulator)
         require_endpoints([*frozen.targets, *(target for target in auxiliary if target)], os.environ)
+    put_plan(store, frozen)
     document = plan_document(frozen)
     if output is not None:
         replace_file(output, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -19,7 +19,7 @@ class EndpointState:
     """What one endpoint said.
 
     `ok`: answers; `unlisted`: answers, but does not list the model (some gateways list only part);
-    `unauthorised`: refuses our key; `unreachable`: no HTTP answer, or a server error.
+    `unauthorised`: refuses our key; `unreachable`: no HTTP answer, a redirect or a server error.
     """
 
     target_id: str
@@ -82,6 +82,9 @@ async def _check(session: Any, target: Target, env: Mapping[str, str], timeout_s
         return EndpointState(target.id, "unreachable", cause or type(error).__name__)
     if status in (401, 403):
         return EndpointState(target.id, "unauthorised", f"the endpoint refuses the key (HTTP {status})")
+    if 300 <= status < 400:
+        # Calls follow no redirects: they would carry the key to another address.
+        return EndpointState(target.id, "unreachable", f"the address redirects (HTTP {status})")
     if status >= 500:
         return EndpointState(target.id, "unreachable", f"server error (HTTP {status})")
     listed = _model_ids(body)

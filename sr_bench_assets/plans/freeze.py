@@ -47,17 +47,22 @@ def freeze_file(path: Path, store: Store, env: Mapping[str, str] = os.environ) -
     return _freeze_document(document, problems, store, env)
 
 
-def frozen_from(path: Path, store: Store, env: Mapping[str, str] = os.environ) -> FrozenPlan:
-    """The plan to run from a file, stored: a frozen plan is verified (hash, dataset, environment, installed
-    benchmarks), a manifest is frozen.
+def plan_from(path: Path, store: Store, env: Mapping[str, str] = os.environ) -> FrozenPlan:
+    """The plan to run from a file: a frozen plan is verified (hash, dataset, environment, installed benchmarks),
+    a manifest is frozen. Stores nothing.
 
-    Raises `IntegrityError` when a frozen plan was changed or no longer describes what would run.
+    Raises `Problems` as `freeze` does, and `IntegrityError` when a frozen plan was changed or no longer
+    describes what would run.
     """
     document = read_document(path)
     if is_frozen(document):
-        plan = reverified(verified_plan(document, str(path)), store, env)
-    else:
-        plan = _freeze_document(*resolve_document(document, path.resolve().parent, store), store, env)
+        return reverified(verified_plan(document, str(path)), store, env)
+    return _freeze_document(*resolve_document(document, path.resolve().parent, store), store, env)
+
+
+def frozen_from(path: Path, store: Store, env: Mapping[str, str] = os.environ) -> FrozenPlan:
+    """`plan_from` a file, kept in the store."""
+    plan = plan_from(path, store, env)
     put_plan(store, plan)
     return plan
 
