@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from resources.canonical import content_hash, sha256_bytes
 from resources.errors import SrBenchError
@@ -32,27 +32,22 @@ def read_cases(files: SourceFiles, seed: int) -> Iterable[Case]:
         task, _, inner = rest.partition("/")
         if folder == FOLDER and inner:
             tasks.setdefault(task, {})[inner] = path
-    for task in sorted(tasks):
-        if CONFIGURATION in tasks[task]:
-            yield _case(task, tasks[task])
+    found = [task for task in sorted(tasks) if CONFIGURATION in tasks[task] or INSTRUCTION in tasks[task]]
+    if not found:
+        _refuse("the source", f"holds no tasks ({FOLDER}/*/{CONFIGURATION})")
+    for task in found:
+        yield _case(task, tasks[task])
 
 
 def _case(task: str, tree: Mapping[str, Path]) -> Case:
-    if INSTRUCTION not in tree:
-        raise SrBenchError(
-            f"task {task} has no {INSTRUCTION}",
-            field="source_path",
-            mend="restore it from the pinned revision",
-        )
+    for name in (INSTRUCTION, CONFIGURATION):
+        if name not in tree:
+            _refuse(f"task {task}", f"has no {name}")
     try:
         configuration: dict[str, Any] = tomllib.loads(tree[CONFIGURATION].read_text("utf-8"))
         instruction = tree[INSTRUCTION].read_text("utf-8").strip()
     except ValueError as error:
-        raise SrBenchError(
-            f"task {task} cannot be read: {error}",
-            field="source_path",
-            mend="restore it from the pinned revision",
-        ) from error
+        _refuse(f"task {task}", f"cannot be read: {error}")
     hashes = {name: sha256_bytes(tree[name].read_bytes()) for name in sorted(tree)}
     metadata: dict[str, Any] = configuration.get("metadata", {})
     return Case(
@@ -71,6 +66,12 @@ def _case(task: str, tree: Mapping[str, Path]) -> Case:
             "task_tree_sha256": content_hash(hashes),
         },
         reference={"file_sha256": hashes},
+    )
+
+
+def _refuse(which: str, what: str) -> NoReturn:
+    raise SrBenchError(
+        f"{which} {what}", field="source_path", mend="restore the tasks folder from the pinned revision"
     )
 
 

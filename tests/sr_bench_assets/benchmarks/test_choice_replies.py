@@ -14,9 +14,21 @@ from sr_bench_assets.benchmarks.contract import Case
 from sr_bench_assets.benchmarks.grading.multiple_choice import grade_choice, read_choice
 
 GROUPS = json.loads((Path(__file__).parent / "choice_replies.json").read_text("utf-8"))["groups"]
-REPLIES = [pytest.param(*reply, id=f"{group}-{n}") for group in GROUPS for n, reply in enumerate(GROUPS[group])]
+REPLIES = [
+    pytest.param(*reply, id=f"{group}-{n}") for group in GROUPS for n, reply in enumerate(GROUPS[group])
+]
 
-WRAPPERS = ("({})", "[{}]", "${}$", "$${}$$", "\\({}\\)", "\\text{{{}}}", "\\textbf{{{}}}", "\\mathbf{{{}}}", "{{{}}}")
+WRAPPERS = (
+    "({})",
+    "[{}]",
+    "${}$",
+    "$${}$$",
+    "\\({}\\)",
+    "\\text{{{}}}",
+    "\\textbf{{{}}}",
+    "\\mathbf{{{}}}",
+    "{{{}}}",
+)
 EMPHASIS = ("{}", "**{}**", "*{}*", "__{}__", "`{}`", "***{}***")
 LABELS = (
     "The answer is {}", "Answer: {}", "**Answer:** {}", "The final answer is: {}", "best answer {}", "Answer:\n\n{}",
@@ -84,8 +96,8 @@ def test_any_text_is_read_without_error(text: str, options: int) -> None:
 
 
 PIECES = st.sampled_from(
-    ("answer", "Answer: ", " is ", "final answer", "A", "C", "d", "(", ")", "[", "]", "{", "}", "$", "*", "_", "\n", " ",
-     ",", ".", "or", "and", "\\boxed{", "\\text{", "/", "not ", "I ", "答案", "：", '"', "either ")
+    ("answer", "Answer: ", " is ", "final answer", "A", "C", "d", "(", ")", "[", "]", "{", "}", "$", "*", "_", "\n",
+     " ", ",", ".", "or", "and", "\\boxed{", "\\text{", "/", "not ", "I ", "答案", "：", '"', "either ")
 )  # fmt: skip
 
 
@@ -96,7 +108,8 @@ def test_any_mixture_of_forms_is_read_without_error(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["answer ", "answer: A, ", "A, ", " ", "\n", "answer:\n", "\\boxed{", "[", "(", "$", "*", "answer *"]
+    "unit",
+    ["answer ", "answer: A, ", "A, ", " ", "\n", "answer:\n", "\\boxed{", "[", "(", "$", "*", "answer *"],
 )
 def test_long_hostile_replies_are_read(unit: str) -> None:
     read_choice("Answer: A " + unit * (131_072 // len(unit)), 10)
@@ -114,7 +127,12 @@ def test_strict_format_is_the_bare_answer(text: str, strict: bool) -> None:
 
 def test_anything_but_the_right_letter_is_not_correct() -> None:
     case = Case(
-        id="x/1", benchmark="x", category="x", messages=[], input={"options": ["p", "q"]}, reference={"answer": "B"}
+        id="x/1",
+        benchmark="x",
+        category="x",
+        messages=[],
+        input={"options": ["p", "q"]},
+        reference={"answer": "B"},
     )
     grades = [grade_choice(case, text) for text in ("B", "A", "C", "A or B?", "Answer: A or B")]
     assert [grade.correct for grade in grades] == [True, False, False, False, False]
