@@ -61,7 +61,8 @@ def cells_without_result(journal: Journal, run_id: str, benchmark: str, planned:
 
 def _counts(connection: Connection, run: Row[tuple[object, ...]]) -> CellCounts:
     query = select(results.c.status, func.count()).where(results.c.run_id == run.id)
-    found = dict(connection.execute(query.group_by(results.c.status)).tuples().all())
+    rows = connection.execute(query.group_by(results.c.status))
+    found: dict[str, int] = {row[0]: int(row[1]) for row in rows}
     return CellCounts(
         run.total_cells, found.get("completed", 0), found.get("failed", 0), found.get("ambiguous", 0)
     )
