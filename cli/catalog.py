@@ -27,7 +27,8 @@ def _show(entries: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(title="Benchmarks (tasks per target)", title_justify="left")
-    for heading in ("id", "capability", "kind"):
+    table.add_column("id", no_wrap=True)
+    for heading in ("capability", "kind"):
         table.add_column(heading)
     for heading in ("smoke", "quick", "standard", "weight"):
         table.add_column(heading, justify="right")
@@ -50,4 +51,4 @@ def _show(entries: list[dict[str, Any]]) -> None:
     console = Console()
     console.print(table)
     for entry in entries:
-        console.print(f"[bold]{entry['id']}[/]: {entry['licence']}. {entry['access_note']}")
+        console.print(f"{entry['id']}: {entry['licence']}. {entry['access_note']}", markup=False)

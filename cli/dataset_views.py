@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from sr_bench_assets.datasets.artifact import DatasetManifest
@@ -44,7 +45,7 @@ def show_datasets(manifests: Sequence[DatasetManifest]) -> None:
             str(manifest.seed),
             str(manifest.case_count),
             names,
-            labels(manifest),
+            escape(labels(manifest)),
         )
     console.print(table)
 
@@ -63,8 +64,8 @@ def show_manifest(manifest: DatasetManifest) -> None:
             name,
             str(manifest.counts[name]),
             str(selection.source_cases),
-            source.url,
-            source.revision[:12],
+            escape(source.url),
+            escape(source.revision[:12]),
             f"{len(source.files)} ({source.files_sha256[:12]})",
         )
     console.print(table)
@@ -124,6 +125,11 @@ def show_options(found: dict[str, Any]) -> None:
 
 def show_jobs(jobs: Sequence[Job]) -> None:
     console = Console()
+    if not jobs:
+        console.print(
+            "There is no preparation job. `sr-bench dataset prepare` makes one; `--local` works without."
+        )
+        return
     table = Table("id", "status", "stage", "benchmarks", "profile", "dataset", "updated")
     for job in jobs:
         table.add_row(
