@@ -67,7 +67,7 @@ class Lab:
         self, config: LabConfig, key: AnswerKey | None = None, recording: Recording | None = None
     ) -> None:
         self.config = config
-        self.key = key or AnswerKey()
+        self.key = AnswerKey() if key is None else key  # an empty one is false, and may fill later
         self.recording = recording
         if config.recorded is not None and recording is None:
             self.recording = Recording.read(Path(config.recorded.file))
