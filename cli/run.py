@@ -65,7 +65,7 @@ def wait_and_report(obj: Ctx, store: Any, journal: Any, run_id: str) -> int:
         print_report(build_report(store, journal, run_id))
     if ended.status != "completed":
         raise Incomplete(
-            f"Run {run_id} ended {ended.status}{': ' + ended.reason if ended.reason else ''}.",
+            f"Run {run_id} ended {ended.status}{': ' + ended.reason.rstrip('.') if ended.reason else ''}.",
             code=ended.status,
             mend=f"`sr-bench show {run_id} --events` says what happened; "
             f"`sr-bench recover-plan {run_id} --mode undispatched` lists what can be continued.",

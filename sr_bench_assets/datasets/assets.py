@@ -1,7 +1,6 @@
 """`prepared_dataset`: the frozen tasks of one benchmark and profile."""
 
-from __future__ import annotations
-
+# Dagster reads the annotation of `config` as a class: no `from __future__ import annotations` here.
 from typing import Literal
 
 from dagster import AssetExecutionContext, Config, DataVersion, MaterializeResult, MetadataValue, asset

@@ -1,7 +1,6 @@
 """`frozen_plan`: what will be sent, to whom, within which limits, under one hash."""
 
-from __future__ import annotations
-
+# Dagster reads the annotation of `config` as a class: no `from __future__ import annotations` here.
 import os
 
 from dagster import (

@@ -1,7 +1,6 @@
 """`target_results`: every planned cell of a partition, called, graded and sealed."""
 
-from __future__ import annotations
-
+# Dagster reads the annotation of `config` as a class: no `from __future__ import annotations` here.
 import os
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,6 @@
 """`reconciled_usage`: recorded usage and cost verified against the retained streams."""
 
-from __future__ import annotations
-
+# Dagster reads the annotation of `context` as a class: no `from __future__ import annotations` here.
 from dagster import AssetExecutionContext, DataVersion, MaterializeResult, MetadataValue, asset
 
 from resources.dagster_resources import RunScope, StoreResource

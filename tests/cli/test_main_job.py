@@ -133,12 +133,8 @@ def test_killed_runner_leaves_each_cell_in_one_state(bench: Bench) -> None:
         _until(lambda: lab.stats()["requests"] == 3)
         os.kill(_runner_pid(bench, started["run_id"]), signal.SIGKILL)
 
-        waited = bench(
-            "run", "--manifest", str(file), "--idempotency-key", "another"
-        )  # any next start reconciles
         run = bench.wait(started["run_id"], timeout=10)
 
-    assert waited.code in (0, 1)
     assert run["status"] == "interrupted"
     assert run["progress"]["ambiguous"] == 3
     assert run["progress"]["undispatched"] == 11
