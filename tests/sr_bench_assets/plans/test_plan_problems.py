@@ -18,7 +18,7 @@ from sr_bench_assets.datasets.artifact import DatasetManifest
 from sr_bench_assets.plans.advice import advice
 from sr_bench_assets.plans.dataset_checks import check_benchmarks
 from sr_bench_assets.plans.draft import Draft, draft_of_document
-from sr_bench_assets.plans.manifest import FrozenPlan
+from sr_bench_assets.plans.manifest import FrozenPlan, Limits
 from tests.planning import PRICE, manifest_document, mom, publish_cases, single
 
 Freeze = Callable[..., FrozenPlan]
@@ -398,3 +398,18 @@ def test_a_missing_manifest_beside_the_cases(
 
 def test_exit_codes() -> None:
     assert (Problems("", []).exit_code, IntegrityError("").exit_code, NotFound("").exit_code) == (2, 2, 3)
+
+
+@pytest.mark.parametrize("benchmark", ["hle", "simpleqa-verified"])
+def test_built_in_judged_benchmarks(store: Store, problems_of: ProblemsOf, benchmark: str) -> None:
+    dataset = publish_cases(store, benchmark=benchmark)
+    found = problems_of(manifest_document(dataset))
+    assert set(found) == {"auxiliary_targets.judge", f"benchmark_options.{benchmark}.grader_version"}
+
+
+def test_documented_limits_are_the_defaults() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "manifest.md").read_text(encoding="utf-8")
+    section = text.split("### Limits")[1].split("### Sampling")[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
+    documented = {row[1].strip().strip("`"): float(row[2]) for row in rows}
+    assert documented == {name: float(value) for name, value in Limits().model_dump().items()}
