@@ -214,7 +214,7 @@ def _judge(
             if cause is not None:
                 until = waits.get((rate.key, cause))
                 if until is None:
-                    until = rates.free_at(connection, dispatch, rate, cause, now)
+                    until = rates.free_at(connection, window, dispatch, rate, cause)
                     waits[rate.key, cause] = until
                 verdicts.append(RateLimited(local + max(until - now, 0.0), cause))
                 continue

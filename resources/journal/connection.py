@@ -69,7 +69,7 @@ def open_journal(store: Store) -> Journal:
     journal = Journal(engine)
     try:
         found = _schema_version(journal)
-    except OperationalError as error:
+    except DBAPIError as error:
         raise unreachable(engine, error) from error
     if found != SCHEMA_VERSION:
         from resources.journal.migration import migrate

@@ -55,15 +55,12 @@ def acquire_lease(
     reconciled first and has then ended as interrupted.
     """
     holder = this_process()
+    _reconcile(journal, run_id)  # in a transaction of its own: it stands even if this runner is refused
     with journal.begin() as connection:
         run = lock_run(connection, run_id)
         row = connection.execute(
             select(run_leases).where(run_leases.c.run_id == run_id, run_leases.c.partition == partition)
         ).one_or_none()
-        if row is not None and row.released_at is None and not _is_mine(row, holder) and _is_dead(row):
-            _reconcile_locked(connection, run_id)
-            run = lock_run(connection, run_id)
-            row = None if run.status in LIVE else row
         _check_free(run, partition, row, holder)
         now = time.time()
         values = {
@@ -128,13 +125,13 @@ def reconcile_dead_runs(journal: Journal) -> list[DeadRun]:
         leases = connection.execute(
             query.where(run_leases.c.released_at.is_(None), runs.c.status.in_(LIVE))
         ).all()
-    found: list[DeadRun] = []
-    for run_id in sorted({row.run_id for row in leases if _is_dead(row)}):
-        with journal.begin() as connection:
-            dead = _reconcile_locked(connection, run_id)
-        if dead is not None:
-            found.append(dead)
-    return found
+    dead = (_reconcile(journal, run_id) for run_id in sorted({row.run_id for row in leases if _is_dead(row)}))
+    return [run for run in dead if run is not None]
+
+
+def _reconcile(journal: Journal, run_id: str) -> DeadRun | None:
+    with journal.begin() as connection:
+        return _reconcile_locked(connection, run_id)
 
 
 def _reconcile_locked(connection: Connection, run_id: str) -> DeadRun | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sqlalchemy import Connection, case, func, select, text
@@ -35,6 +35,8 @@ class Window:
     requests: int
     tokens: int
     in_flight: int
+    granted: list[Dispatch] = field(default_factory=list[Dispatch])
+    """In this transaction, hence not in `calls` yet."""
 
     def refusal(self, dispatch: Dispatch, rate: RateCeiling) -> Cause | None:
         """Why `dispatch` must wait, or None. A call larger than the whole token ceiling goes alone."""
@@ -55,6 +57,7 @@ class Window:
         self.requests += 1
         self.tokens += dispatch.reserved_tokens
         self.in_flight += 1
+        self.granted.append(dispatch)
 
 
 _known_tokens = (
@@ -92,8 +95,11 @@ def read_window(connection: Connection, rate: RateCeiling, now: float) -> Window
     return Window(now, requests, int(tokens or 0), in_flight)
 
 
-def free_at(connection: Connection, dispatch: Dispatch, rate: RateCeiling, cause: Cause, now: float) -> float:
-    """The earliest time, by the clock of `now`, at which `dispatch` may fit."""
+def free_at(
+    connection: Connection, window: Window, dispatch: Dispatch, rate: RateCeiling, cause: Cause
+) -> float:
+    """The earliest time, by the clock of the window, at which `dispatch` may fit."""
+    now = window.now
     if cause == "concurrency":
         return now + POLL_S
     query = select(calls.c.dispatched_at, _tokens).where(
@@ -102,16 +108,18 @@ def free_at(connection: Connection, dispatch: Dispatch, rate: RateCeiling, cause
     newest_first = query.order_by(calls.c.dispatched_at.desc())
     if cause == "requests":
         assert rate.requests_per_minute is not None  # the cause says so
-        leaving = connection.execute(newest_first.offset(rate.requests_per_minute - 1).limit(1)).first()
-        return (leaving.dispatched_at if leaving else now - WINDOW_S) + WINDOW_S + MARGIN_S
+        before = rate.requests_per_minute - 1 - len(window.granted)
+        leaving = connection.execute(newest_first.offset(before).limit(1)).first() if before >= 0 else None
+        return (leaving.dispatched_at if leaving else now) + WINDOW_S + MARGIN_S
     assert rate.tokens_per_minute is not None  # the cause says so
-    room = rate.tokens_per_minute - dispatch.reserved_tokens
-    used = 0
-    for at, tokens in connection.execute(newest_first):
-        used += tokens
-        if used > max(room, 0):
-            return at + WINDOW_S + MARGIN_S
-    return now + POLL_S
+    room = max(rate.tokens_per_minute - dispatch.reserved_tokens, 0)
+    used = sum(granted.reserved_tokens for granted in window.granted)
+    if used <= room:
+        for at, tokens in connection.execute(newest_first):
+            used += tokens
+            if used > room:
+                return at + WINDOW_S + MARGIN_S
+    return now + WINDOW_S + MARGIN_S
 
 
 def _start(now: float) -> float:

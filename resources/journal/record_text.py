@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 _BIGINT = 2**63
+_LONG_NUMBER = re.compile("[0-9]{19}")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -24,6 +25,8 @@ def load_json(text: str | None) -> Any:
     """The value of JSON text that `dump_json` made; None for None."""
     if text is None:
         return None
+    if _LONG_NUMBER.search(text):  # orjson would round it
+        return json.loads(text)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

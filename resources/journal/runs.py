@@ -307,7 +307,7 @@ def _insert_new(connection: Connection, dialect: str, row: Mapping[str, Any]) ->
     else:
         from sqlalchemy.dialects.sqlite import insert as upsert
     statement = upsert(runs).on_conflict_do_nothing(index_elements=[runs.c.idempotency_key])
-    return connection.execute(statement, [row]).rowcount == 1
+    return connection.execute(statement.values(**row).returning(runs.c.id)).first() is not None
 
 
 def _check_same_request(earlier: Row[Any], wanted: Mapping[str, Any]) -> None:

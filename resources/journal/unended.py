@@ -77,7 +77,7 @@ def all_cells_ended(connection: Connection, run: Row[Any]) -> bool:
     query = (
         select(results.c.status, func.count()).where(results.c.run_id == run.id).group_by(results.c.status)
     )
-    counts = dict(connection.execute(query).tuples().all())
+    counts = {row[0]: int(row[1]) for row in connection.execute(query)}
     completed = counts.get("completed", 0)
     return completed > 0 and completed + counts.get("failed", 0) >= run.total_cells
 
