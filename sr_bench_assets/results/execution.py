@@ -126,14 +126,7 @@ class RunExecution:
         exception that arrives in the waiting thread (Ctrl-C, termination by Dagster) stops the run: its calls
         journal their end before it goes on.
         """
-        ended = self._ended[benchmark]
-        try:
-            while not ended.wait(POLL_S):
-                pass
-        except BaseException as error:
-            self.stop(f"interrupted: {type(error).__name__}", kind="interrupted")
-            self._over.wait(10)
-            raise
+        self.wait_for_cells(benchmark)
         if self._fault is not None:
             raise self._fault
         if self._stop is not None and self._stop.kind in ("cancelled", "interrupted", "failed"):
@@ -147,6 +140,21 @@ class RunExecution:
         planned = planned_count(self._plan, self._scope, benchmark, None)
         undispatched = cells_without_result(self._journal, self._run_id, benchmark, planned)
         return PartitionOutcome(benchmark, undispatched, self._stop, seal)
+
+    def wait_for_cells(self, benchmark: str) -> None:
+        """The first half of `wait`: block until nothing of the partition is in flight or will start."""
+        try:
+            while not self._ended[benchmark].wait(POLL_S):
+                pass
+        except BaseException as error:
+            self.stop(f"interrupted: {type(error).__name__}", kind="interrupted")
+            self._over.wait(10)
+            raise
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop that the calls run in, once started."""
+        return self._loop
 
     def stop(self, reason: str, *, kind: StopKind = "cancelled") -> None:
         """Stop the run from any thread: calls in flight are cancelled and journal their end. Returns at once.
