@@ -78,9 +78,7 @@ def prepare(
         **given,
     )
     if local:
-        manifest = _prepare_here(obj, request)
-        _print_manifest(obj, manifest)
-        _record(obj, manifest)
+        _print_manifest(obj, _prepare_here(obj, request))
         return
     from cli.preparing import follow, start
 
@@ -104,9 +102,7 @@ def combine_command(obj: Ctx, datasets: tuple[str, ...]) -> None:
     from sr_bench_assets.datasets.naming import named_dataset
 
     store = obj.open_store()
-    manifest = combine(store, [named_dataset(store, name) for name in datasets])
-    _print_manifest(obj, manifest)
-    _record(obj, manifest)
+    _print_manifest(obj, combine(store, [named_dataset(store, name) for name in datasets]))
 
 
 @dataset.command()
@@ -226,7 +222,7 @@ def work(obj: Ctx, preparation_id: str) -> None:
     from sr_bench_assets.datasets.jobs import work_on
 
     store, journal = obj.open_journal()
-    work_on(store, journal, preparation_id, lambda manifest: _record(obj, manifest))
+    work_on(store, journal, preparation_id)
 
 
 def _check_mode(local: bool, no_wait: bool, given: dict[str, Any]) -> None:
@@ -266,10 +262,3 @@ def _print_manifest(obj: Ctx, manifest: DatasetManifest) -> None:
     from cli.dataset_views import show_manifest
 
     show_manifest(manifest)
-
-
-def _record(obj: Ctx, manifest: DatasetManifest) -> None:
-    """Show a dataset that this process made in the Dagster UI; background workers do it for theirs."""
-    from cli.lineage import record_dataset
-
-    record_dataset(obj.open_store(), manifest)

@@ -69,12 +69,24 @@ def app(ctx: click.Context, store_path: str | None, as_json: bool, debug: bool) 
     ctx.obj = Ctx(store_path, as_json, debug)
 
 
+def flags_first(arguments: list[str]) -> list[str]:
+    """The arguments with `--json` and `--debug`, wherever they stand before a `--`, moved to the front.
+
+    They are options of the whole command; people write them at its end.
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    flags = [argument for argument in arguments[:end] if argument in ("--json", "--debug")]
+    rest = [argument for argument in arguments[:end] if argument not in ("--json", "--debug")]
+    return [*dict.fromkeys(flags), *rest, *arguments[end:]]
+
+
 def main() -> None:
     """Entry point; ends the process with the exit code of the protocol."""
-    as_json = "--json" in sys.argv
-    debug = "--debug" in sys.argv
+    arguments = flags_first(sys.argv[1:])
+    as_json = "--json" in arguments[:2]
+    debug = "--debug" in arguments[:2]
     try:
-        code = app.main(standalone_mode=False)
+        code = app.main(arguments, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except SrBenchError as error:
         if debug:

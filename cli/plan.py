@@ -26,7 +26,6 @@ def plan(obj: Ctx, manifest: Path, output: Path | None, check_endpoints: bool) -
     """
     import orjson
 
-    from cli.lineage import record_plan
     from resources.store import replace_file
     from sr_bench_assets.plans.advice import advice
     from sr_bench_assets.plans.freeze import plan_from
@@ -48,8 +47,6 @@ def plan(obj: Ctx, manifest: Path, output: Path | None, check_endpoints: bool) -
         emit(document)
         for line in advice(frozen):
             say(f"note: {line}")
-        record_plan(store, frozen)
         return
-    record_plan(store, frozen)
     sys.stdout.write(f"{plan_text(frozen)}\n")
     say(f"Next: sr-bench run --manifest {output or store.plans_dir / f'{frozen.plan_sha256}.json'}")

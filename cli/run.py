@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.output import Ctx, emit, say
 from resources.errors import Incomplete, SrBenchError
+
+if TYPE_CHECKING:
+    from resources.journal.run_record import Progress, Run
 
 EXIT_INTERRUPTED_WAIT = 130
 
@@ -28,10 +32,15 @@ def run(obj: Ctx, manifest: Path, detach: bool, idempotency_key: str | None) -> 
     runner goes on. `sr-bench cancel RUN` stops it.
     """
     from cli.launch import launch
+    from resources.endpoints import require_endpoints
+    from resources.journal.runs import find_run_by_key
     from sr_bench_assets.plans.freeze import frozen_from
 
     store, journal = obj.open_journal()
     plan = frozen_from(manifest, store)
+    if idempotency_key is None or find_run_by_key(journal, idempotency_key) is None:
+        auxiliary = (plan.auxiliary_targets.judge, plan.auxiliary_targets.simulator)
+        require_endpoints([*plan.targets, *(target for target in auxiliary if target)], os.environ)
     started, created = launch(store, journal, plan, idempotency_key)
     if not created:
         say(f"Idempotency key {idempotency_key!r} belongs to run {started.id}; nothing is sent again.")
@@ -78,24 +87,31 @@ def wait_and_report(obj: Ctx, store: Any, journal: Any, run_id: str) -> int:
     return 0
 
 
+def _runs_of_a_live_journal(obj: Ctx, limit: int | None) -> list[tuple[Run, Progress]]:
+    from resources.journal.leases import reconcile_dead_runs
+    from resources.journal.progress import progress_of
+    from resources.journal.runs import list_runs
+
+    _, journal = obj.open_journal()
+    found = list_runs(journal, limit=limit)
+    if any(not item.is_terminal for item in found) and reconcile_dead_runs(journal):
+        found = list_runs(journal, limit=limit)
+    states = progress_of(journal, found)
+    return [(item, states[item.id]) for item in found]
+
+
 @click.command()
 @click.option("--limit", type=click.IntRange(1), default=None, help="Newest N only.")
 @click.pass_obj
 def runs(obj: Ctx, limit: int | None) -> None:
     """List runs, newest first."""
     from cli.run_views import run_view
-    from resources.journal.progress import progress_of
-    from resources.journal.runs import list_runs
+    from resources.journal.overview import ended_runs
 
-    _, journal = obj.open_journal()
-    found = list_runs(journal, limit=limit)
-    if any(not item.is_terminal for item in found):
-        from resources.journal.leases import reconcile_dead_runs
-
-        if reconcile_dead_runs(journal):
-            found = list_runs(journal, limit=limit)
-    states = progress_of(journal, found)
-    rows = [run_view(item, states[item.id]) for item in found]
+    found = ended_runs(obj.open_store(), limit)
+    if found is None:
+        found = _runs_of_a_live_journal(obj, limit)
+    rows = [run_view(item, state) for item, state in found]
     if obj.wants_json:
         emit(rows)
         return

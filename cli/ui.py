@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.output import Ctx, say
 from resources.errors import SrBenchError
+
+if TYPE_CHECKING:
+    from resources.store import Store
 
 
 @click.command()
@@ -36,6 +40,7 @@ def ui(obj: Ctx, host: str, port: int) -> int:
     store = obj.open_store()
     reconcile_dead_runs(open_journal(store))
     prepare_dagster_home(store)
+    _catch_up(store)
     workspace = str(settings_file("workspace.yaml"))
     commands = [
         [sys.executable, "-m", "dagster_webserver", "-w", workspace, "-h", host, "-p", str(port)],
@@ -43,6 +48,16 @@ def ui(obj: Ctx, host: str, port: int) -> int:
     ]
     say(f"Dagster UI: http://{host}:{port}  (store {store.root}; Ctrl-C stops it)")
     return _serve(commands)
+
+
+def _catch_up(store: Store) -> None:
+    """Show what commands made since the last time, before the first page is served."""
+    from dagster import DagsterInstance
+
+    from sensors.lineage import record_artifacts
+
+    with DagsterInstance.get() as instance:
+        record_artifacts(store, instance)
 
 
 def _is_loopback(host: str) -> bool:

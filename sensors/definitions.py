@@ -6,8 +6,10 @@ from dagster import Definitions
 
 from sensors.dead_runs import dead_run_reconciliation
 from sensors.holdout_builds import holdout_build
+from sensors.lineage import artifact_lineage
 from sr_bench_assets.definitions import defs as asset_definitions
 
 defs = Definitions.merge(
-    asset_definitions, Definitions(sensors=[dead_run_reconciliation], schedules=[holdout_build])
+    asset_definitions,
+    Definitions(sensors=[dead_run_reconciliation, artifact_lineage], schedules=[holdout_build]),
 )

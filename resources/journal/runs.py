@@ -7,65 +7,35 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, Row, insert, select, update
 
 from resources.errors import NotFound, SrBenchError
 from resources.journal.connection import Journal
-from resources.journal.money import pico_from_usd, usd_from_pico
+from resources.journal.money import pico_from_usd
+from resources.journal.run_record import LIVE, Cell, Run, RunStatus, run_from
 from resources.journal.schema import events, recovery_claims, run_leases, runs
 
-RunStatus = Literal[
-    "queued",
-    "running",
-    "completed",
-    "partial",
-    "failed",
-    "budget_exhausted",
-    "timed_out",
-    "cancelled",
-    "interrupted",
+__all__ = [
+    "LIVE",
+    "Cell",
+    "Event",
+    "Run",
+    "RunStatus",
+    "add_event",
+    "claimed_cells",
+    "create_run",
+    "end_run",
+    "finish_run",
+    "get_run",
+    "list_events",
+    "list_runs",
+    "lock_run",
+    "request_cancel",
+    "start_run",
 ]
-LIVE: tuple[RunStatus, ...] = ("queued", "running")
-Cell = tuple[str, str]
-"""(case id, target id)"""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One execution of a frozen plan."""
-
-    id: str
-    plan_sha256: str
-    name: str
-    mode: str
-    profile: str
-    status: RunStatus
-    reason: str | None
-    idempotency_key: str | None
-    parent_run_id: str | None
-    recovery_mode: str | None
-    scope: tuple[Cell, ...] | None
-    """Cells of a child run; None means the whole plan."""
-    total_cells: int
-    budget_usd: Decimal
-    reserved_usd: Decimal
-    """Reservations of calls in flight."""
-    spent_usd: Decimal
-    """Known spend."""
-    unknown_usd: Decimal
-    """Reservations kept for calls whose spend is unknown."""
-    created_at: float
-    started_at: float | None
-    finished_at: float | None
-    updated_at: float
-    cancel_requested_at: float | None
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.status not in LIVE
 
 
 @dataclass(frozen=True)
@@ -157,6 +127,13 @@ def get_run(journal: Journal, run_id: str) -> Run:
             f"{run_id!r} fits several runs: {ids}", field="run_id", mend="write more of the id"
         )
     return _run(found[0])
+
+
+def find_run_by_key(journal: Journal, idempotency_key: str) -> Run | None:
+    """The run that an idempotency key stands for; None if it stands for none yet."""
+    with journal.connect() as connection:
+        row = connection.execute(select(runs).where(runs.c.idempotency_key == idempotency_key)).one_or_none()
+    return None if row is None else _run(row)
 
 
 def list_runs(
@@ -340,8 +317,4 @@ def _claim(connection: Connection, parent_run_id: str, child_run_id: str, cells:
 
 
 def _run(row: Row[Any]) -> Run:
-    fields = dict(row._mapping)
-    scope = fields.pop("scope")
-    for column in ("budget", "reserved", "spent", "unknown"):
-        fields[f"{column}_usd"] = usd_from_pico(fields.pop(f"{column}_pico"))
-    return Run(scope=None if scope is None else tuple((c, t) for c, t in orjson.loads(scope)), **fields)
+    return run_from(row._asdict())

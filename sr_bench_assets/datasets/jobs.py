@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ from resources.journal.connection import Journal
 from resources.journal.processes import process_alive, this_process
 from resources.journal.schema import preparations
 from resources.store import Store
-from sr_bench_assets.datasets.artifact import DatasetManifest
 from sr_bench_assets.datasets.preparation import prepare
 from sr_bench_assets.datasets.request import PreparationRequest
 
@@ -141,23 +139,13 @@ def retry_job(journal: Journal, job_id: str) -> Job:
     return get_job(journal, job.id)
 
 
-def work_on(
-    store: Store,
-    journal: Journal,
-    job_id: str,
-    announce: Callable[[DatasetManifest], None] = lambda manifest: None,
-) -> Job:
-    """Do a queued job in this process. Of two workers only one gets it; the other returns the job as it is.
-
-    `announce` is told of the published dataset before the job counts as completed, so that whoever waits for it
-    finds everything in place.
-    """
+def work_on(store: Store, journal: Journal, job_id: str) -> Job:
+    """Do a queued job in this process. Of two workers only one gets it; the other returns the job as it is."""
     job = get_job(journal, job_id)
     if not _claim(journal, job.id):
         return get_job(journal, job.id)
     try:
         manifest = prepare(store, job.request, _Reporter(journal, job.id))
-        announce(manifest)
     except SrBenchError as error:
         _end(journal, job.id, "running", "failed", error=error)
     except BaseException as error:
