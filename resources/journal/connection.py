@@ -14,10 +14,8 @@ from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, ProgrammingError
 
 from resources.errors import SrBenchError, Unavailable
+from resources.journal.run_record import SCHEMA_VERSION
 from resources.store import Store
-
-SCHEMA_VERSION = "0001"
-"""Revision that this code works with; equal to Alembic's head, which is too slow to ask at every start."""
 
 _BUSY_TIMEOUT_MS = 60_000
 _WRITE_OPTION = "sr_bench_write"

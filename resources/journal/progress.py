@@ -10,20 +10,11 @@ from sqlalchemy import Connection, and_, func, select
 
 from resources.journal.connection import Journal
 from resources.journal.money import usd_from_pico
-from resources.journal.runs import LIVE, Run, get_run
+from resources.journal.run_record import LIVE, Progress, Run, progress_from
+from resources.journal.runs import get_run
 from resources.journal.schema import calls, results
 
-
-@dataclass(frozen=True)
-class Progress:
-    """Cells of a run by state; the states add up to `total`."""
-
-    total: int
-    completed: int
-    failed: int
-    ambiguous: int
-    running: int
-    undispatched: int
+__all__ = ["PartProgress", "Progress", "progress", "progress_by", "progress_of"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +48,7 @@ def progress_of(journal: Journal, found: Sequence[Run]) -> dict[str, Progress]:
         )
         counts = {(run_id, status): int(count) for run_id, status, count in rows}
         running = {run.id: _running(connection, run.id) for run in found if run.status in LIVE}
-    return {run.id: _progress(run, counts, sum(running.get(run.id, {}).values())) for run in found}
+    return {run.id: progress_from(run, counts, sum(running.get(run.id, {}).values())) for run in found}
 
 
 def progress_by(journal: Journal, run_id: str) -> dict[tuple[str, str], PartProgress]:
@@ -87,14 +78,6 @@ def progress_by(journal: Journal, run_id: str) -> dict[tuple[str, str], PartProg
     return {
         part: _part(part, counts, running.get(part, 0), spend.get(part, (0, 0, 0))) for part in sorted(parts)
     }
-
-
-def _progress(run: Run, counts: dict[tuple[str, str], int], running: int) -> Progress:
-    completed, failed, ambiguous = (
-        counts.get((run.id, status), 0) for status in ("completed", "failed", "ambiguous")
-    )
-    undispatched = max(run.total_cells - completed - failed - ambiguous - running, 0)
-    return Progress(run.total_cells, completed, failed, ambiguous, running, undispatched)
 
 
 def _part(

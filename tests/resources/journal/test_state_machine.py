@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import shutil
 import tempfile
@@ -218,20 +219,26 @@ class JournalMachine(RuleBasedStateMachine):
 def test_any_history_keeps_the_journal_consistent(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if kind == "postgresql":
-        server: PostgresServer = request.getfixturevalue("postgres_server")
+    server: PostgresServer | None = (
+        request.getfixturevalue("postgres_server") if kind == "postgresql" else None
+    )
 
     def make_store(folder: Path) -> Store:
-        if kind == "postgresql":
+        if server is not None:
             monkeypatch.setenv(DATABASE_ENV, server.create_database(f"m{secrets.token_hex(8)}"))
         else:
             monkeypatch.delenv(DATABASE_ENV, raising=False)
         return Store.open(folder / "store")
 
+    class MachineHere(JournalMachine):
+        def __init__(self) -> None:
+            super().__init__(make_store)
+
+    examples = int(os.environ.get("SR_BENCH_MACHINE_EXAMPLES", "20" if server is None else "8"))
     bounds = settings(
-        max_examples=20 if kind == "sqlite" else 8,
+        max_examples=examples,
         stateful_step_count=20,
         deadline=None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
-    run_state_machine_as_test(lambda: JournalMachine(make_store), settings=bounds)
+    run_state_machine_as_test(MachineHere, settings=bounds)
