@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -14,9 +13,10 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from resources.errors import NotFound, SrBenchError
 from resources.journal.connection import Journal
+from resources.journal.events import Event, add_event, insert_event, list_events
 from resources.journal.money import pico_from_usd
 from resources.journal.run_record import LIVE, Cell, Run, RunStatus, run_from
-from resources.journal.schema import events, recovery_claims, run_leases, runs
+from resources.journal.schema import recovery_claims, run_leases, runs
 
 __all__ = [
     "LIVE",
@@ -36,18 +36,6 @@ __all__ = [
     "request_cancel",
     "start_run",
 ]
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something worth telling about a run."""
-
-    id: int
-    run_id: str
-    at: float
-    kind: str
-    message: str
-    data: dict[str, Any] | None
 
 
 def create_run(
@@ -195,40 +183,13 @@ def request_cancel(journal: Journal, run_id: str) -> Run:
             connection.execute(
                 update(runs).where(runs.c.id == run_id).values(cancel_requested_at=now, updated_at=now)
             )
-            _insert_event(connection, run_id, "cancel_requested", "cancellation was requested", None)
+            insert_event(connection, run_id, "cancel_requested", "cancellation was requested", None)
         held = connection.execute(
             select(run_leases.c.pid).where(run_leases.c.run_id == run_id).limit(1)
         ).first()
         if row.status == "queued" and held is None:
             end_run(connection, run_id, "cancelled", "cancelled before a runner took it")
         return _run(lock_run(connection, run_id))
-
-
-def add_event(
-    journal: Journal, run_id: str, kind: str, message: str, data: Mapping[str, Any] | None = None
-) -> None:
-    """Journal something worth telling about a run."""
-    with journal.begin() as connection:
-        _insert_event(connection, run_id, kind, message, data)
-
-
-def list_events(journal: Journal, run_id: str, *, after: int | None = None, limit: int = 1000) -> list[Event]:
-    """Events of a run in order; `after` is the id of the last one already seen."""
-    query = select(events).where(events.c.run_id == run_id).order_by(events.c.id).limit(limit)
-    if after is not None:
-        query = query.where(events.c.id > after)
-    with journal.connect() as connection:
-        return [
-            Event(
-                row.id,
-                row.run_id,
-                row.at,
-                row.kind,
-                row.message,
-                orjson.loads(row.data) if row.data else None,
-            )
-            for row in connection.execute(query)
-        ]
 
 
 def claimed_cells(journal: Journal, parent_run_id: str) -> dict[Cell, str]:
@@ -263,18 +224,7 @@ def end_run(connection: Connection, run_id: str, status: RunStatus, reason: str 
         .where(run_leases.c.run_id == run_id, run_leases.c.released_at.is_(None))
         .values(released_at=now)
     )
-    _insert_event(
-        connection, run_id, "ended", f"{status}: {reason}" if reason else status, {"status": status}
-    )
-
-
-def _insert_event(
-    connection: Connection, run_id: str, kind: str, message: str, data: Mapping[str, Any] | None
-) -> None:
-    text = None if data is None else orjson.dumps(data).decode()
-    connection.execute(
-        insert(events).values(run_id=run_id, at=time.time(), kind=kind, message=message, data=text)
-    )
+    insert_event(connection, run_id, "ended", f"{status}: {reason}" if reason else status, {"status": status})
 
 
 def _insert_new(connection: Connection, dialect: str, row: Mapping[str, Any]) -> bool:
