@@ -7,9 +7,10 @@ from dagster import Definitions
 from sensors.dead_runs import dead_run_reconciliation
 from sensors.holdout_builds import holdout_build
 from sensors.lineage import artifact_lineage
-from sr_bench_assets.definitions import defs as asset_definitions
+from sr_bench_assets import definitions as evaluation
 
+# Dagster refuses a module with two Definitions at its top: those of the assets stay in their own.
 defs = Definitions.merge(
-    asset_definitions,
+    evaluation.defs,
     Definitions(sensors=[dead_run_reconciliation, artifact_lineage], schedules=[holdout_build]),
 )
