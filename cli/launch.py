@@ -5,20 +5,58 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from resources.journal.connection import Journal
-from resources.journal.runs import Run, create_run
 from resources.store import Store
-from sr_bench_assets.plans.manifest import FrozenPlan
+
+if TYPE_CHECKING:
+    from resources.journal.connection import Journal
+    from resources.journal.runs import Run
+    from sr_bench_assets.plans.manifest import FrozenPlan
 
 
-def launch(store: Store, journal: Journal, plan: FrozenPlan, idempotency_key: str | None) -> tuple[Run, bool]:
-    """Create the run of `plan` (or find that of `idempotency_key`) and start its runner if none ever started.
+@dataclass
+class WarmRunner:
+    """A runner process that imports what it needs while the command still verifies the plan."""
 
-    Returns the run and whether it is new. A queued run gets a runner even when it is not new: its creator may
-    have died before starting one; of two runners the lease lets only one work.
+    process: subprocess.Popen[bytes]
+
+    def hand_over(self, run_id: str) -> None:
+        """Tell the runner which run is its own; it works on, whatever becomes of this process."""
+        assert self.process.stdin is not None  # started with a pipe
+        self.process.stdin.write(f"{run_id}\n".encode())
+        self.process.stdin.close()
+
+    def dismiss(self) -> None:
+        """No run came of it: the runner ends when its input does."""
+        assert self.process.stdin is not None  # started with a pipe
+        if not self.process.stdin.closed:
+            self.process.stdin.close()
+
+
+@contextmanager
+def warm_runner(store: Store) -> Iterator[WarmRunner]:
+    """A runner waiting for its run; dismissed if it was handed none."""
+    runner = WarmRunner(_start(store, "-", store.root / "runner.log"))
+    try:
+        yield runner
+    finally:
+        runner.dismiss()
+
+
+def create(journal: Journal, plan: FrozenPlan, idempotency_key: str | None) -> tuple[Run, bool]:
+    """The run of `plan` (or that of `idempotency_key`) and whether it is new.
+
+    A queued run needs a runner even when it is not new: its creator may have died before starting one; of two
+    runners the lease lets only one work.
     """
-    started, created = create_run(
+    from resources.journal.runs import create_run
+
+    return create_run(
         journal,
         plan_sha256=plan.plan_sha256,
         name=plan.name,
@@ -28,26 +66,24 @@ def launch(store: Store, journal: Journal, plan: FrozenPlan, idempotency_key: st
         budget_usd=plan.limits.max_cost_usd,
         idempotency_key=idempotency_key,
     )
-    if started.status == "queued":
-        spawn_runner(store, started.id)
-    return started, created
 
 
-def spawn_runner(store: Store, run_id: str) -> int:
-    """Start the runner of `run_id` in a session of its own, logging into the run's folder; returns its pid."""
-    folder = store.run_dir(run_id)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log = os.open(folder / "runner.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def spawn_runner(store: Store, run_id: str) -> subprocess.Popen[bytes]:
+    """Start the runner of `run_id` in a session of its own, logging into the run's folder."""
+    return _start(store, run_id, store.run_dir(run_id) / "runner.log")
+
+
+def _start(store: Store, argument: str, log_path: Path) -> subprocess.Popen[bytes]:
+    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cli.runner", run_id],
-            stdin=subprocess.DEVNULL,
+        return subprocess.Popen(
+            [sys.executable, "-m", "cli.runner", argument],
+            stdin=subprocess.PIPE if argument == "-" else subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            cwd=folder,
+            cwd=store.root,
             env={**os.environ, "SR_BENCH_STORE": str(store.root)},
         )
     finally:
         os.close(log)
-    return process.pid

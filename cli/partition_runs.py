@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 from uuid import uuid4
 
 from dagster import DagsterInstance, DagsterRunStatus
 
 from resources.dagster_home import prepare_dagster_home
+from resources.dagster_speed import HistoryConnections
 from resources.journal.connection import Journal
 from resources.journal.runs import add_event
 from resources.store import Store
@@ -23,10 +23,8 @@ class PartitionRuns:
     """Materializes the partitions of one run of one plan on the store's own Dagster instance."""
 
     def __init__(self, store: Store, journal: Journal, plan: FrozenPlan, run_id: str) -> None:
-        prepare_dagster_home(store)
+        self._history = HistoryConnections(prepare_dagster_home(store))
         self._instance = DagsterInstance.get()
-        # Each log record would be a synchronous write to Dagster's event log and a line in ours.
-        logging.getLogger("dagster").setLevel(logging.ERROR)
         self._journal = journal
         self._plan = plan
         self._run_id = run_id
@@ -60,7 +58,11 @@ class PartitionRuns:
             {"dagster_run_id": dagster_run_id},
         )
         scope = {"plan_sha256": self._plan.plan_sha256, "run_id": self._run_id}
-        config: dict[str, Any] = {"resources": {"run_scope": {"config": scope}}}
+        config: dict[str, Any] = {
+            "resources": {"run_scope": {"config": scope}},
+            # Dagster's events stand in its history; the runner's log needs only what went wrong.
+            "loggers": {"console": {"config": {"log_level": "ERROR"}}},
+        }
         try:
             result = defs.resolve_job_def(job_name).execute_in_process(
                 partition_key=key,

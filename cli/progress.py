@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cli.output import plain_terminal, say, stderr_console
+from resources.errors import Incomplete
 from resources.journal.connection import Journal
 from resources.journal.leases import reconcile_dead_runs
 from resources.journal.progress import PartProgress, progress_by
@@ -27,13 +29,42 @@ DEAD_RUNNER_CHECK_EVERY_S = 5.0
 Parts = dict[tuple[str, str], PartProgress]
 
 
-def follow(store: Store, journal: Journal, run_id: str) -> Run:
-    """Wait for `run_id` to end and return it; shows progress on stderr meanwhile."""
+def follow(store: Store, journal: Journal, run_id: str, runner: subprocess.Popen[bytes] | None = None) -> Run:
+    """Wait for `run_id` to end and return it; shows progress on stderr meanwhile.
+
+    Raises Incomplete when `runner`, the process that was to work on it, ended before it began.
+    """
     say(f"Run {run_id} (stop it with `sr-bench cancel {run_id}`; Ctrl-C ends only this wait)")
     totals = _totals(store, get_run(journal, run_id))
+    watch = _Watch(journal, run_id, runner)
     if plain_terminal():
-        return _follow_plain(journal, run_id, sum(totals.values()))
-    return _follow_bars(journal, run_id, totals)
+        return _follow_plain(journal, watch, sum(totals.values()))
+    return _follow_bars(journal, watch, totals)
+
+
+class _Watch:
+    """Asks for the run now and then, and notices when nobody works on it any more."""
+
+    def __init__(self, journal: Journal, run_id: str, runner: subprocess.Popen[bytes] | None) -> None:
+        self.run_id = run_id
+        self._journal = journal
+        self._runner = runner
+        self._checked_at = time.monotonic()
+
+    def run(self) -> Run:
+        now = time.monotonic()
+        if now - self._checked_at >= DEAD_RUNNER_CHECK_EVERY_S:
+            reconcile_dead_runs(self._journal)
+            self._checked_at = now
+        ended = self._runner is not None and self._runner.poll() is not None
+        run = get_run(self._journal, self.run_id)
+        if ended and run.status == "queued":
+            raise Incomplete(
+                f"The runner of {self.run_id} ended before it began; nothing was sent.",
+                code="runner_ended",
+                mend="See runner.log in the store, then submit the plan again (with the same idempotency key).",
+            )
+        return run
 
 
 def _totals(store: Store, run: Run) -> dict[tuple[str, str], int]:
@@ -56,23 +87,21 @@ def _plain_line(parts: Parts, total: int) -> str:
     return f"{done + failed} of {total} cells, {failed} failed, {running} running, {spend:.4f} USD known"
 
 
-def _follow_plain(journal: Journal, run_id: str, total: int) -> Run:
-    shown_at = checked_at = time.monotonic()
-    while not (run := get_run(journal, run_id)).is_terminal:
+def _follow_plain(journal: Journal, watch: _Watch, total: int) -> Run:
+    shown_at = time.monotonic()
+    while not (run := watch.run()).is_terminal:
         now = time.monotonic()
         if now - shown_at >= PLAIN_LINE_EVERY_S:
-            say(_plain_line(progress_by(journal, run_id), total))
+            say(_plain_line(progress_by(journal, watch.run_id), total))
             shown_at = now
-        checked_at = _check_for_dead_runner(journal, checked_at)
         time.sleep(POLL_S)
-    say(f"{run.status}: {_plain_line(progress_by(journal, run_id), total)}")
+    say(f"{run.status}: {_plain_line(progress_by(journal, watch.run_id), total)}")
     return run
 
 
-def _follow_bars(journal: Journal, run_id: str, totals: dict[tuple[str, str], int]) -> Run:
+def _follow_bars(journal: Journal, watch: _Watch, totals: dict[tuple[str, str], int]) -> Run:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    checked_at = time.monotonic()
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -84,21 +113,11 @@ def _follow_bars(journal: Journal, run_id: str, totals: dict[tuple[str, str], in
         tasks = {
             part: bars.add_task(" · ".join(part), total=total, note="") for part, total in totals.items()
         }
-        while not (run := get_run(journal, run_id)).is_terminal:
-            _update(bars, tasks, progress_by(journal, run_id))
-            checked_at = _check_for_dead_runner(journal, checked_at)
+        while not (run := watch.run()).is_terminal:
+            _update(bars, tasks, progress_by(journal, watch.run_id))
             time.sleep(POLL_S)
-        _update(bars, tasks, progress_by(journal, run_id))
+        _update(bars, tasks, progress_by(journal, watch.run_id))
     return run
-
-
-def _check_for_dead_runner(journal: Journal, checked_at: float) -> float:
-    """Reconcile dead runs now and then, so that nobody waits for a killed runner; returns when it last did."""
-    now = time.monotonic()
-    if now - checked_at < DEAD_RUNNER_CHECK_EVERY_S:
-        return checked_at
-    reconcile_dead_runs(journal)
-    return now
 
 
 def _update(bars: Bars, tasks: dict[tuple[str, str], TaskID], parts: Parts) -> None:

@@ -92,8 +92,7 @@ def recover(
     )
     if not created:
         say(f"Idempotency key {idempotency_key!r} belongs to run {child.id}; nothing is sent again.")
-    if child.status == "queued":
-        spawn_runner(store, child.id)
+    runner = spawn_runner(store, child.id) if child.status == "queued" else None
     if detach:
         emit(
             {
@@ -104,7 +103,7 @@ def recover(
             }
         )
         return 0
-    return wait_and_report(obj, store, journal, child.id)
+    return wait_and_report(obj, child.id, runner)
 
 
 def _reconcile(journal: Journal) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.output import Ctx, emit, say
 from resources.errors import Incomplete, SrBenchError
+
+if TYPE_CHECKING:
+    from resources.journal.runs import Run
 
 if TYPE_CHECKING:
     from resources.journal.run_record import Progress, Run
@@ -31,7 +35,24 @@ def run(obj: Ctx, manifest: Path, detach: bool, idempotency_key: str | None) -> 
     Without --detach the command shows progress and waits; Ctrl-C ends the wait only (exit code 130), the
     runner goes on. `sr-bench cancel RUN` stops it.
     """
-    from cli.launch import launch
+    from cli.launch import warm_runner
+
+    store = obj.open_store()
+    with warm_runner(store) as runner:
+        started, created = _submitted(obj, manifest, idempotency_key)
+        if started.status == "queued":
+            runner.hand_over(started.id)
+    if not created:
+        say(f"Idempotency key {idempotency_key!r} belongs to run {started.id}; nothing is sent again.")
+    if detach:
+        emit({"run_id": started.id, "plan_sha256": started.plan_sha256, "status": started.status})
+        return 0
+    return wait_and_report(obj, started.id, runner.process)
+
+
+def _submitted(obj: Ctx, manifest: Path, idempotency_key: str | None) -> tuple[Run, bool]:
+    """Verify the plan and its endpoints, and journal its run."""
+    from cli.launch import create
     from resources.endpoints import require_endpoints
     from resources.journal.runs import find_run_by_key
     from sr_bench_assets.plans.freeze import frozen_from
@@ -41,23 +62,18 @@ def run(obj: Ctx, manifest: Path, detach: bool, idempotency_key: str | None) -> 
     if idempotency_key is None or find_run_by_key(journal, idempotency_key) is None:
         auxiliary = (plan.auxiliary_targets.judge, plan.auxiliary_targets.simulator)
         require_endpoints([*plan.targets, *(target for target in auxiliary if target)], os.environ)
-    started, created = launch(store, journal, plan, idempotency_key)
-    if not created:
-        say(f"Idempotency key {idempotency_key!r} belongs to run {started.id}; nothing is sent again.")
-    if detach:
-        emit({"run_id": started.id, "plan_sha256": plan.plan_sha256, "status": started.status})
-        return 0
-    return wait_and_report(obj, store, journal, started.id)
+    return create(journal, plan, idempotency_key)
 
 
-def wait_and_report(obj: Ctx, store: Any, journal: Any, run_id: str) -> int:
+def wait_and_report(obj: Ctx, run_id: str, runner: subprocess.Popen[bytes] | None = None) -> int:
     """Follow a run to its end and print its summary; returns the exit code."""
     from cli.progress import follow
     from cli.run_views import run_view
     from resources.journal.progress import progress
 
+    store, journal = obj.open_journal()
     try:
-        ended = follow(store, journal, run_id)
+        ended = follow(store, journal, run_id, runner)
     except KeyboardInterrupt:
         say(
             f"\nStopped waiting; run {run_id} goes on. Follow it with `sr-bench show {run_id}`, "

@@ -1,29 +1,44 @@
 """The runner process: works through one run's partitions, each as an in-process Dagster run.
 
-Started by `sr-bench run` and `sr-bench recover` as `python -m cli.runner RUN_ID`; it outlives them.
+`python -m cli.runner RUN_ID`, or `python -m cli.runner -` to read the id from standard input once it is known:
+`sr-bench run` starts it so, to have the imports done while it verifies the plan. It outlives its starter.
 """
 
+# ruff: noqa: E402 - the imports below are what takes the time; the collector rests meanwhile
 from __future__ import annotations
+
+import gc
+
+gc.disable()
 
 import logging
 import os
 import sys
 import traceback
 
-from sr_bench_assets.results.execution import RunExecution
-
+from cli.partition_runs import PartitionRuns
 from resources.errors import SrBenchError
 from resources.journal.connection import Journal, open_journal
 from resources.journal.runs import Run, add_event, finish_run, get_run
 from resources.store import Store
 from sr_bench_assets.plans.plan_store import get_plan
+from sr_bench_assets.results.execution import RunExecution
 from sr_bench_assets.results.scope import RunScopeCells, partitions_of
 
+gc.freeze()  # what was imported stays for good: the collector need not look at it again
+gc.enable()
 
-def main(run_id: str) -> int:
-    """Run `run_id` to its end; returns 0 when it completed, 1 when not, 2 when it could not be run."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+NOT_OURS = ("run_active", "run_ended")
+"""Errors that say another runner has the run, or had it: it is not this one's to end."""
+
+
+def main(argument: str) -> int:
+    """Run `argument` to its end; returns 0 when it completed, 1 when not, 2 when it could not be run."""
     store = Store.open(None)
+    run_id = _handed_over(store) if argument == "-" else argument
+    if not run_id:
+        return 0
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     journal = open_journal(store)
     run = get_run(journal, run_id)
     if run.is_terminal:
@@ -33,8 +48,7 @@ def main(run_id: str) -> int:
         return _work(store, journal, run)
     except SrBenchError as error:
         print(f"Error: {error.message}", file=sys.stderr)
-        if error.code != "run_busy":
-            # Another runner's run is not ours to end.
+        if error.code not in NOT_OURS:
             _fail(journal, run, error.message)
         return 2
     except BaseException as error:
@@ -43,14 +57,22 @@ def main(run_id: str) -> int:
         raise
 
 
+def _handed_over(store: Store) -> str:
+    """The run's id from standard input, empty when the starter needs no runner; output goes to its folder then."""
+    run_id = sys.stdin.readline().strip()
+    if run_id:
+        path = store.run_dir(run_id) / "runner.log"
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(log, sys.stdout.fileno())
+        os.dup2(log, sys.stderr.fileno())
+        os.close(log)
+    return run_id
+
+
 def _work(store: Store, journal: Journal, run: Run) -> int:
     plan = get_plan(store, run.plan_sha256)
     partitions = partitions_of(plan, RunScopeCells.parse(run.scope))
     execution = RunExecution(store, journal, plan, run.id, partitions, os.environ)
-    from cli.partition_runs import PartitionRuns
-
-    # Dagster is imported before the first call leaves: its import holds the interpreter for tenths of a
-    # second, which would show up as latency of the calls.
     materializer = PartitionRuns(store, journal, plan, run.id)
     execution.should_stop = materializer.cancelled_in_dagster
     execution.start()
