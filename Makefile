@@ -34,14 +34,14 @@ test: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 types: $(INSTALLED)
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 clean:
 	rm -rf $(VENV) demo-store

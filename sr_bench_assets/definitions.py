@@ -15,5 +15,5 @@ from sr_bench_assets.usage.assets import reconciled_usage
 defs = Definitions(
     assets=[prepared_dataset, frozen_plan, target_results, reconciled_usage, benchmark_report, scorecard],
     jobs=[evaluation_job, scorecard_job, preparation_job],
-    resources={"store": StoreResource(), "run_scope": RunScope.configure_at_launch()},
+    resources={"store": StoreResource(path=""), "run_scope": RunScope.configure_at_launch()},
 )

@@ -9,7 +9,7 @@ from dagster import (
     StaticPartitionsDefinition,
 )
 
-from sr_bench_assets.benchmarks.contract import PROFILES
+from sr_bench_assets.benchmarks.contract import PROFILES, Profile
 from sr_bench_assets.benchmarks.registry import benchmarks
 
 BENCHMARK_DIMENSION = "benchmark"
@@ -34,9 +34,10 @@ def benchmark_of(context: AssetExecutionContext) -> str:
     return _dimension(context, BENCHMARK_DIMENSION)
 
 
-def profile_of(context: AssetExecutionContext) -> str:
+def profile_of(context: AssetExecutionContext) -> Profile:
     """The profile of the partition being materialized."""
-    return _dimension(context, PROFILE_DIMENSION)
+    name = _dimension(context, PROFILE_DIMENSION)
+    return next(profile for profile in PROFILES if profile == name)
 
 
 def _dimension(context: AssetExecutionContext, name: str) -> str:

@@ -102,12 +102,10 @@ class Bench:
     def wait(self, run_id: str, timeout: float = 60) -> dict[str, Any]:
         """The run when it has ended."""
         until = time.monotonic() + timeout
-        while time.monotonic() < until:
-            run = self.ok("show", run_id)
-            if run["status"] not in ("queued", "running"):
-                return run
+        while (run := self.ok("show", run_id))["status"] in ("queued", "running"):
+            assert time.monotonic() < until, f"run {run_id} did not end: {run}"
             time.sleep(0.1)
-        raise AssertionError(f"run {run_id} did not end: {run}")
+        return run
 
 
 def singles(lab: RunningLab) -> list[dict[str, Any]]:
