@@ -52,8 +52,7 @@ def fetch_git(
             field="--revision",
             mend="Give the 40 hexadecimal digits: branches and tags move.",
         )
-    where = hashlib.sha256("\0".join((url, *paths)).encode()).hexdigest()[:12]
-    folder = cache / "git" / f"{Path(url.rstrip('/')).name.removesuffix('.git')}-{where}" / revision
+    folder = git_folder(cache, url, revision, paths)
     with readable_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f"{revision}.lock")):
@@ -75,6 +74,12 @@ def fetch_git(
                 write_receipt(folder, url, revision, files)
             progress(f"{url} at {revision[:12]}", len(files), len(files))
     return Fetched("git", url, revision, checkout, files)
+
+
+def git_folder(cache: Path, url: str, revision: str, paths: Sequence[str]) -> Path:
+    """Where the wanted part of a repository at a commit is kept: `receipt.json`, and the files below `checkout/`."""
+    where = hashlib.sha256("\0".join((url, *paths)).encode()).hexdigest()[:12]
+    return cache / "git" / f"{Path(url.rstrip('/')).name.removesuffix('.git')}-{where}" / revision
 
 
 def _reusable(folder: Path, checkout: Path, paths: Sequence[str]) -> tuple[FetchedFile, ...] | None:
