@@ -18,7 +18,7 @@ from resources.canonical import sha256_bytes
 from resources.journal import rates
 from resources.journal.calls import CallEnd, Dispatch, RateCeiling
 from resources.journal.connection import open_journal
-from resources.journal.leases import acquire_lease
+from resources.journal.leases import acquire_lease, release_lease
 from resources.journal.results import ResultRow
 from resources.journal.verdicts import Granted, RateLimited
 from resources.journal.writer import JournalWriter
@@ -48,9 +48,9 @@ class Worker:
         self.options = options
         self.benchmark = benchmark
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        journal = open_journal(store)
-        acquire_lease(journal, run_id, benchmark)
-        self.writer = JournalWriter(journal, run_id, store.evidence_dir(run_id))
+        self.journal = open_journal(store)
+        self.lease = acquire_lease(self.journal, run_id, benchmark)
+        self.writer = JournalWriter(self.journal, run_id, store.evidence_dir(run_id))
         self.rate = RateCeiling(**options["rate"]) if options["rate"] else None
 
     def say(self, *words: object) -> None:
@@ -60,6 +60,7 @@ class Worker:
         cases = iter(range(self.options["cells"]))
         await asyncio.gather(*(self.lane(cases) for _ in range(self.options["concurrency"])))
         self.writer.close()
+        release_lease(self.journal, self.lease)  # or a process that starts later would take this one for dead
 
     async def lane(self, cases: Any) -> None:
         for number in cases:
