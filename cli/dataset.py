@@ -130,7 +130,7 @@ def show(obj: Ctx, dataset_id: str | None, questions: bool, **filters: Any) -> N
         return
     manifest = load_manifest(store, dataset_id)
     if questions:
-        page = questions_page(manifest, **filters)
+        page = questions_page(manifest, **filters, store=store)
         emit(page) if obj.wants_json else views.show_questions(page)
         return
     emit(manifest.as_dict()) if obj.wants_json else views.show_manifest(manifest)

@@ -93,6 +93,10 @@ def show_questions(page: dict[str, Any]) -> None:
     for task in page["questions"]:
         console.print(f"\n{task['id']}  [{task['category']}]", style="bold", markup=False)
         console.print(_task_text(task), markup=False)
+        for file in task["files"]:
+            console.print(f"--- {file['name']} ({file['note'] or 'whole'})", style="dim", markup=False)
+            if file["text"] is not None:
+                console.print(file["text"].rstrip(), markup=False)
     console.print(f"\npage {page['page']} of {page['pages']}, {page['matching']} tasks match")
 
 

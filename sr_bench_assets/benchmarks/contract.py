@@ -191,6 +191,9 @@ class Benchmark:
     grader_version: str | None = None
     index: Callable[[SourceFiles, int], CaseIndex] | None = None
     """Optional fast path of `read_cases` with the same cases; callers go through `index_cases`."""
+    visible_files: Callable[[Case], Sequence[str]] | None = None
+    """Source files (names as in `SourceFiles`) that belong to the task as a model or its user meets it and are too
+    large for `Case.input`; never solutions, tests or criteria. Shown while browsing, if the source is at hand."""
     needs: tuple[Literal["judge", "simulator", "sandbox", "harness"], ...] = ()
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Options that a manifest may set under `benchmark_options[<id>]`: name → one line for people. `plan` refuses

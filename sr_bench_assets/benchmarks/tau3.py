@@ -20,6 +20,12 @@ ID = "tau3"
 ROOT = "data/tau2/domains"
 DOMAINS = ("airline", "retail", "telecom")
 SPLIT = "base"
+POLICIES = {
+    "airline": ("policy.md",),
+    "retail": ("policy.md",),
+    "telecom": ("main_policy.md", "tech_support_manual.md"),
+}
+"""What the agent is told of its work, as release 1.0.1 composes it."""
 RELEASE = "1.0.1"
 
 
@@ -55,6 +61,11 @@ def _case(domain: str, native: str, task: dict[str, Any]) -> Case:
             "description": task.get("description"),
         },
     )
+
+
+def visible_files(case: Case) -> list[str]:
+    """The policy that the agent works by; its scenario stands in the case itself."""
+    return [f"{ROOT}/{case.category}/{name}" for name in POLICIES[case.category]]
 
 
 def _json(path: Path) -> Any:
@@ -103,6 +114,7 @@ BENCHMARK = Benchmark(
     licence="MIT",
     access_note="Open repository. Needs a fixed user simulator.",
     read_cases=read_cases,
+    visible_files=visible_files,
     selection_order="round_robin",
     needs=("simulator", "harness"),
     required_options={"release": RELEASE},

@@ -20,6 +20,7 @@ ID = "terminal-bench-2.1"
 FOLDER = "tasks"
 INSTRUCTION = "instruction.md"
 CONFIGURATION = "task.toml"
+ENVIRONMENT = "environment/"
 _HIDDEN_FOLDERS = ("solution/", "tests/")
 
 
@@ -69,6 +70,13 @@ def _case(task: str, tree: Mapping[str, Path]) -> Case:
     )
 
 
+def visible_files(case: Case) -> list[str]:
+    """The files that the task's container is built from. Solution and tests are never among them."""
+    task = case.id.removeprefix(f"{ID}/")
+    names: list[str] = case.input["environment_files"]
+    return [f"{FOLDER}/{task}/{name}" for name in names if name.startswith(ENVIRONMENT)]
+
+
 def _refuse(which: str, what: str) -> NoReturn:
     raise SrBenchError(
         f"{which} {what}", field="source_path", mend="restore the tasks folder from the pinned revision"
@@ -92,5 +100,6 @@ BENCHMARK = Benchmark(
     licence="Apache-2.0",
     access_note="Open repository. Tasks run in their own containers through the Harbor harness.",
     read_cases=read_cases,
+    visible_files=visible_files,
     needs=("sandbox", "harness"),
 )

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from resources.canonical import canonical_bytes, content_hash, sha256_bytes
 from resources.durable import readable_os_errors, sync_folder, write_once
@@ -69,6 +76,16 @@ class SelectionRecord(Frozen):
     limit: int | None = None
     strata: dict[str, int]
     """Selected cases per stratum."""
+    source_strata: dict[str, int] = Field(default_factory=dict)
+    """Cases of the source per stratum. Empty in manifests that were written before it was recorded."""
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        document: dict[str, Any] = serialize(self)
+        if not self.source_strata:
+            # What an older manifest does not hold must not enter its identity.
+            del document["source_strata"]
+        return document
 
 
 class ExclusionRecord(Frozen):
@@ -233,10 +250,11 @@ def decode_case(line: bytes) -> Case:
     try:
         return Case.model_validate_json(line)
     except ValidationError as error:
+        # Without the cause: pydantic quotes its input, and a line holds labels.
         raise IntegrityError(
-            f"A line of {CASES_FILE} is no case of this version.",
+            f"A line of {CASES_FILE} is no case of this version ({error.error_count()} problems).",
             mend="Prepare the dataset again with this version.",
-        ) from error
+        ) from None
 
 
 def _refuse_duplicates(lines: Sequence[bytes]) -> None:

@@ -6,20 +6,23 @@ import json
 from typing import Any
 
 from resources.errors import NotFound, SrBenchError
+from resources.store import Store
 from sr_bench_assets.benchmarks.contract import Case
 from sr_bench_assets.datasets.artifact import DatasetManifest, read_cases
+from sr_bench_assets.datasets.task_files import visible_task_files
 
 PAGE_SIZE = 25
 
 
-def question(case: Case) -> dict[str, Any]:
-    """What a reader may see of a case: never `reference`."""
+def question(case: Case, files: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """What a reader may see of a case, never `reference`; `files` are those of `visible_task_files`."""
     return {
         "id": case.id,
         "benchmark": case.benchmark,
         "category": case.category,
         "input": case.input,
         "messages": case.messages,
+        "files": files or [],
     }
 
 
@@ -30,9 +33,11 @@ def questions_page(
     category: str | None = None,
     search: str | None = None,
     page: int = 1,
+    store: Store | None = None,
 ) -> dict[str, Any]:
     """Page `page` (from 1, of 25) of the tasks that match all filters, with the counts that filters offer.
 
+    With `store`, the files of tasks that have any (environments, policies) are shown from its copy of the source.
     `search` is a case-insensitive part of the id or of the task's text. Raises NotFound for a benchmark or
     category that the dataset does not have, SrBenchError for a page beyond the last.
     """
@@ -60,7 +65,10 @@ def questions_page(
         "page_size": PAGE_SIZE,
         "counts": manifest.counts,
         "categories": categories(manifest),
-        "questions": [question(case) for case in found[first : first + PAGE_SIZE]],
+        "questions": [
+            question(case, None if store is None else visible_task_files(store, manifest, case))
+            for case in found[first : first + PAGE_SIZE]
+        ],
     }
 
 

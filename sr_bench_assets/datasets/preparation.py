@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.errors import SrBenchError
+from resources.sources.kept import remember_import
 from resources.store import Store
 from sr_bench_assets.benchmarks.contract import Benchmark, CaseIndex, index_cases
 from sr_bench_assets.benchmarks.registry import get_benchmark
@@ -25,12 +26,19 @@ from sr_bench_assets.datasets.combination import combine
 from sr_bench_assets.datasets.exclusions import Snapshot, excluded_cases, read_snapshot
 from sr_bench_assets.datasets.identity import source_identity, task_identities, with_identity
 from sr_bench_assets.datasets.request import PreparationRequest
+from sr_bench_assets.datasets.requirements import installed_needs
 from sr_bench_assets.datasets.reuse import pinned_datasets, reusable
 from sr_bench_assets.datasets.selection import SELECTION_RULE, Selection, select
-from sr_bench_assets.datasets.sources import LocalImport, fetch_source, source_files, source_record
+from sr_bench_assets.datasets.sources import (
+    LocalImport,
+    fetch_source,
+    source_cache,
+    source_files,
+    source_record,
+)
 
 StageProgress = Callable[[str, str, int, int | None], None]
-"""Called with (stage, what, done, total); stages are reuse, download, freeze, combine."""
+"""Called with (stage, what, done, total); stages are reuse, install, download, freeze, combine."""
 
 HOLDOUT_DISCLOSURE = (
     "{benchmark}: its tasks exclude the named history only. That is a finite local claim: it certifies neither a "
@@ -79,12 +87,16 @@ def prepare_one(
     local = None
     if request.source_path is not None and request.revision is not None:
         local = LocalImport(request.source_path, request.revision)
+    needed = installed_needs(benchmark, request.source_path)
+    progress("install", f"{', '.join(needed)}: already installed", len(needed), len(needed))
     fetched = fetch_source(
         store, benchmark, local, lambda what, done, total: progress("download", what, done, total)
     )
     source = source_record(
         benchmark, fetched, source_partition=request.source_partition, sample_data=request.sample_data
     )
+    if fetched.kind == "local":
+        remember_import(source_cache(store), source.files_sha256, fetched.root)
     progress("freeze", benchmark.id, 0, None)
     index = index_cases(benchmark, source_files(fetched), request.seed)
     chosen = _choose(benchmark, index, source, request, snapshot)
@@ -178,6 +190,7 @@ def _facts(
                 requested=benchmark.counts[request.profile] if chosen.limit is None else chosen.limit,
                 limit=chosen.limit,
                 strata={stratum: taken for stratum, (_, taken) in chosen.selection.strata.items()},
+                source_strata={stratum: size for stratum, (size, _) in chosen.selection.strata.items()},
             )
         },
         "custom_subset": chosen.limit is not None,

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from resources.errors import SrBenchError
 from resources.sources.fetched import Fetched, Progress, no_progress
 from resources.store import Store
 from sr_bench_assets.benchmarks.contract import Benchmark, HubSource, SourceFiles
 from sr_bench_assets.datasets.artifact import SourceFile, SourceRecord, source_sha256
+
+if TYPE_CHECKING:
+    from resources.sources.kept import Kept
 
 _REMOTE = re.compile(r"^(file|https?|ssh|git)://")
 
@@ -23,6 +27,35 @@ class LocalImport:
     revision: str
 
 
+def source_cache(store: Store) -> Path:
+    """Where fetched sources are kept, shared by all preparations of a store."""
+    return store.root / "sources"
+
+
+def kept_source(store: Store, benchmark: Benchmark) -> Kept | None:
+    """The benchmark's pinned source as it was first fetched into the store; None where it never was."""
+    from resources.sources.kept import kept_git, kept_hub
+
+    source = benchmark.source
+    if isinstance(source, HubSource):
+        return kept_hub(source_cache(store), source.repo_id, source.revision)
+    return kept_git(source_cache(store), source.url, source.revision, source.paths)
+
+
+def source_root(store: Store, benchmark: Benchmark, record: SourceRecord) -> Path | None:
+    """The folder that holds the files of `record` on this machine, if any. Whoever reads them verifies them."""
+    from resources.sources.kept import kept_git, kept_hub, kept_import
+
+    cache, source = source_cache(store), benchmark.source
+    if record.kind == "local":
+        return kept_import(cache, record.files_sha256)
+    if isinstance(source, HubSource):
+        kept = kept_hub(cache, source.repo_id, record.revision)
+    else:
+        kept = kept_git(cache, record.url, record.revision, source.paths)
+    return None if kept is None else kept.root
+
+
 def fetch_source(
     store: Store, benchmark: Benchmark, local: LocalImport | None = None, progress: Progress = no_progress
 ) -> Fetched:
@@ -31,7 +64,7 @@ def fetch_source(
     Downloads are kept below `sources/` of the store and shared by concurrent preparations.
     """
     source = benchmark.source
-    cache = store.root / "sources"
+    cache = source_cache(store)
     if local is not None:
         return _import(cache, benchmark, local, progress)
     if isinstance(source, HubSource):

@@ -250,7 +250,7 @@ def test_sample_data_say_so_and_tasks_are_shown_without_labels(dataset: Command,
     page = document(dataset("show", made["id"][:12], "--questions", "--page", "2"))
     assert (page["page"], page["pages"], len(page["questions"])) == (2, 2, 5)
     assert page["sample_data"] == "the project's own"
-    assert set(page["questions"][0]) == {"id", "benchmark", "category", "input", "messages"}
+    assert set(page["questions"][0]) == {"id", "benchmark", "category", "input", "messages", "files"}
     again = document(dataset("combine", made["id"]))
     assert again == made
 
