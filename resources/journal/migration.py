@@ -14,7 +14,7 @@ from filelock import FileLock
 from sqlalchemy import Connection, text
 
 from resources.errors import SrBenchError
-from resources.journal.connection import Journal, create_sqlite_file
+from resources.journal.engine import Journal, create_sqlite_file
 from resources.store import Store
 
 _ADVISORY_LOCK = 7_305_816_102_293_417  # an arbitrary number that only our migrations lock

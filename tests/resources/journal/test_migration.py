@@ -12,8 +12,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 
 from resources.errors import SrBenchError, Unavailable
-from resources.journal.connection import SCHEMA_VERSION, Journal, open_journal
+from resources.journal.connection import Journal, open_journal
 from resources.journal.migration import alembic_config
+from resources.journal.run_record import SCHEMA_VERSION
 from resources.journal.schema import metadata, runs
 from resources.store import DATABASE_ENV, Store
 
