@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -33,21 +38,37 @@ def ui(obj: Ctx, host: str, port: int) -> int:
             field="--host",
             mend="Use 127.0.0.1 and an SSH tunnel or an authenticating proxy.",
         )
+    from filelock import FileLock, Timeout
+
     from resources.dagster_home import prepare_dagster_home, settings_file
     from resources.journal.connection import open_journal
     from resources.journal.leases import reconcile_dead_runs
 
+    _refuse_used_port(host, port)
     store = obj.open_store()
-    reconcile_dead_runs(open_journal(store))
-    prepare_dagster_home(store)
-    _catch_up(store)
-    workspace = str(settings_file("workspace.yaml"))
-    commands = [
-        [sys.executable, "-m", "dagster_webserver", "-w", workspace, "-h", host, "-p", str(port)],
-        [sys.executable, "-m", "dagster._daemon", "run", "-w", workspace],
-    ]
-    say(f"Dagster UI: http://{host}:{port}  (store {store.root}; Ctrl-C stops it)")
-    return _serve(commands)
+    home = prepare_dagster_home(store)
+    lock = FileLock(home / "ui.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise SrBenchError(
+            f"The Dagster UI of the store {store.root} is running already.",
+            code="ui_running",
+            mend="Use that one, or stop it first: two daemons on one store would do everything twice.",
+        ) from None
+    with lock:
+        reconcile_dead_runs(open_journal(store))
+        _catch_up(store)
+        workspace = ["-w", str(settings_file("workspace.yaml")), "--code-server-log-level", "warning"]
+        web = ["dagster_webserver", "-h", host, "-p", str(port), "--dagster-log-level", "warning"]
+        daemon = ["dagster._daemon", "run", "--log-level", "warning"]
+        say("Starting the Dagster UI…")
+        return _serve(
+            [[sys.executable, "-m", *command, *workspace] for command in (web, daemon)],
+            cwd=home,
+            url=f"http://{f'[{host}]' if ':' in host else host}:{port}",
+            ready=f"(store {store.root}; Ctrl-C stops it)",
+        )
 
 
 def _catch_up(store: Store) -> None:
@@ -67,22 +88,38 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _serve(commands: list[list[str]]) -> int:
-    """Run the processes until one of them ends or we are interrupted, then end the others."""
-    processes = [subprocess.Popen(command, env=os.environ.copy()) for command in commands]
+def _refuse_used_port(host: str, port: int) -> None:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return
+    raise SrBenchError(
+        f"Somebody listens on {host}:{port} already.", field="--port", mend="Choose another port with --port."
+    )
+
+
+def _serve(commands: list[list[str]], *, cwd: Path, url: str, ready: str) -> int:
+    """Run the processes until one of them ends or we are interrupted, then end the others.
+
+    `url` is announced when it answers. The processes work in `cwd`: Dagster imports from its working directory
+    first, and a folder of the user's may hold a package called like one of ours.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    processes = [subprocess.Popen(command, env=_environment(), cwd=cwd) for command in commands]
+    announced = False
     try:
         while True:
             for process in processes:
-                try:
-                    process.wait(timeout=0.5)
-                except subprocess.TimeoutExpired:
-                    continue
-                raise SrBenchError(
-                    f"A process of the Dagster UI ended with code {process.returncode}.",
-                    code="ui_ended",
-                    mend="Its messages are above. Often the port is in use: choose another with --port.",
-                )
+                if process.poll() is not None:
+                    raise SrBenchError(
+                        f"A process of the Dagster UI ended with code {process.returncode}.",
+                        code="ui_ended",
+                        mend="Its messages are above.",
+                    )
+            if not announced and _answers(url):
+                say(f"Dagster UI: {url}  {ready}")
+                announced = True
+            time.sleep(0.25)
     except (KeyboardInterrupt, SystemExit):
         return 0
     finally:
@@ -93,3 +130,18 @@ def _serve(commands: list[list[str]]) -> int:
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with absolute import paths: the processes work in another folder."""
+    paths = [str(Path(__file__).resolve().parents[1])]
+    paths += [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/server_info", timeout=1) as response:
+            return response.status == 200
+    except (OSError, http.client.HTTPException):
+        return False

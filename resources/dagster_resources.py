@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from pydantic import Field
 from resources.canonical import content_hash
 from resources.errors import IntegrityError, NotFound
 from resources.journal.connection import Journal, open_journal
+from resources.plan_files import newest_plan_file
 from resources.store import Store
 
 
@@ -53,10 +55,22 @@ class RunScope(ConfigurableResource):
                 field="run_scope.plan_sha256",
                 mend="Freeze it with `sr-bench plan`, or leave the field empty.",
             )
-        document: dict[str, Any] = orjson.loads(path.read_bytes())
-        body = {key: value for key, value in document.items() if key != "plan_sha256"}
-        if content_hash(body) != self.plan_sha256:
-            raise IntegrityError(
-                f"Plan {self.plan_sha256} does not have the hash of its name; its file was changed."
-            )
-        return document
+        return _verified(path)
+
+    def partition_plan_document(self, store: Store, benchmark: str, profile: str) -> dict[str, Any] | None:
+        """The pinned plan, else the newest of the partition, as a verified JSON document; None without either.
+
+        Raises as `plan_document`.
+        """
+        if self.plan_sha256:
+            return self.plan_document(store)
+        path = newest_plan_file(store, benchmark, profile)
+        return None if path is None else _verified(path)
+
+
+def _verified(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = orjson.loads(path.read_bytes())
+    body = {key: value for key, value in document.items() if key != "plan_sha256"}
+    if content_hash(body) != path.stem:
+        raise IntegrityError(f"Plan {path.stem} does not have the hash of its name; its file was changed.")
+    return document

@@ -26,10 +26,14 @@ from resources.store import Store
 from sr_bench_assets.benchmarks.contract import PROFILES
 from sr_bench_assets.benchmarks.registry import benchmarks
 from sr_bench_assets.datasets.artifact import list_datasets
+from sr_bench_assets.datasets.assets import dataset_metadata, dataset_version
 from sr_bench_assets.partitions import partition_key
+from sr_bench_assets.plans.assets import plan_metadata
 from sr_bench_assets.plans.plan_store import newest_plan
 
 DATA_VERSION_TAG = "dagster/data_version"
+_LOOK_BACK = 100
+"""Materializations of a partition that are searched for an artifact."""
 
 
 @dataclass(frozen=True)
@@ -51,40 +55,31 @@ def newest_artifacts(store: Store) -> Iterator[Artifact]:
             if (benchmark, manifest.profile) in seen:
                 continue
             seen.add((benchmark, manifest.profile))
-            metadata = {
-                "dataset_id": manifest.id,
-                "cases": manifest.counts[benchmark],
-                "split": manifest.split,
-                "seed": manifest.seed,
-                "custom_subset": manifest.custom_subset,
-                "sample_data": manifest.sample_data or "no",
-                "file": manifest.path,
-            }
-            version = manifest.case_sha256[benchmark]
+            version = dataset_version(manifest, benchmark)
+            metadata = dataset_metadata(manifest, benchmark)
             yield Artifact("prepared_dataset", benchmark, manifest.profile, version, metadata)
     for benchmark in benchmarks():
         for profile in PROFILES:
             plan = newest_plan(store, benchmark, profile)
             if plan is not None:
-                metadata = {
-                    "plan_sha256": plan.plan_sha256,
-                    "name": plan.name,
-                    "cases": plan.case_count,
-                    "targets": len(plan.targets),
-                    "budget_usd": str(plan.limits.max_cost_usd),
-                }
+                metadata = plan_metadata(plan)
                 yield Artifact("frozen_plan", benchmark, profile, plan.plan_sha256, metadata)
 
 
 def record_artifacts(store: Store, instance: DagsterInstance) -> int:
-    """Record the newest artifacts that Dagster does not show as the latest of their partition; returns how many."""
+    """Record the newest artifacts that Dagster has never seen; returns how many.
+
+    One that it has seen is not recorded again: a run pinned to an older plan rightly made older ones the latest.
+    """
     recorded = 0
     for artifact in newest_artifacts(store):
         key = partition_key(artifact.benchmark, artifact.profile)
         wanted = AssetRecordsFilter(asset_key=AssetKey(artifact.asset), asset_partitions=[key])
-        latest = instance.fetch_materializations(wanted, limit=1).records
-        shown = latest[0].asset_materialization if latest else None
-        if shown is not None and shown.tags and shown.tags.get(DATA_VERSION_TAG) == artifact.data_version:
+        seen = instance.fetch_materializations(wanted, limit=_LOOK_BACK).records
+        events = [record.asset_materialization for record in seen]
+        if any(
+            event and (event.tags or {}).get(DATA_VERSION_TAG) == artifact.data_version for event in events
+        ):
             continue
         instance.report_runless_asset_event(
             AssetMaterialization(

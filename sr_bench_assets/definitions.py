@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dagster import Definitions
+from dagster import Definitions, in_process_executor
 
 from resources.dagster_resources import RunScope, StoreResource
 from sr_bench_assets.datasets.assets import prepared_dataset
@@ -15,5 +15,7 @@ from sr_bench_assets.usage.assets import reconciled_usage
 defs = Definitions(
     assets=[prepared_dataset, frozen_plan, target_results, reconciled_usage, benchmark_report, scorecard],
     jobs=[evaluation_job, scorecard_job, preparation_job],
+    # The stages of a partition follow one another: a process for each would only cost seconds of imports.
+    executor=in_process_executor,
     resources={"store": StoreResource(path=""), "run_scope": RunScope.configure_at_launch()},
 )

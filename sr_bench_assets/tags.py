@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+DATASET_TAG = "sr_bench/dataset_id"
 PLAN_TAG = "sr_bench/plan_sha256"
 RUN_TAG = "sr_bench/run_id"
 DAGSTER_RUN_EVENT = "dagster_run"

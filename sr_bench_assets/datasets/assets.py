@@ -1,7 +1,8 @@
 """`prepared_dataset`: the frozen tasks of one benchmark and profile."""
 
 # Dagster reads the annotation of `config` as a class: no `from __future__ import annotations` here.
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from dagster import AssetExecutionContext, Config, DataVersion, MaterializeResult, MetadataValue, asset
 from pydantic import Field
@@ -9,21 +10,28 @@ from pydantic import Field
 from resources.dagster_resources import RunScope, StoreResource
 from resources.store import Store
 from sr_bench_assets.benchmarks.contract import DEFAULT_SEED
-from sr_bench_assets.datasets.artifact import DatasetManifest, list_datasets, manifest_beside
+from sr_bench_assets.datasets.artifact import (
+    DatasetManifest,
+    list_datasets,
+    load_manifest,
+    manifest_beside,
+)
 from sr_bench_assets.datasets.checks import CHECK_SPECS, check_partition
 from sr_bench_assets.datasets.preparation import PreparationRequest, prepare
-from sr_bench_assets.datasets.tables import strata_markdown
+from sr_bench_assets.datasets.tables import source_markdown, strata_markdown
 from sr_bench_assets.partitions import benchmark_of, benchmark_profile_partitions, profile_of
+from sr_bench_assets.tags import DATASET_TAG
 
 
 class PreparationConfig(Config):
-    """How the dataset is made when no plan is pinned. Fields are those of `sr-bench dataset prepare`."""
+    """Which dataset it is when no plan is pinned. Fields are those of `sr-bench dataset prepare`."""
 
-    dataset_id: str = Field("", description="Take this prepared dataset as it is.")
-    prefer: Literal["stored", "source"] = Field(
+    dataset_id: str = Field("", description="Take this prepared dataset (the beginning of its id will do).")
+    prefer: Literal["stored", "newest", "source"] = Field(
         "stored",
-        description="stored: the newest dataset of the partition if the store has one, else the pinned source. "
-        "source: always from the pinned source (or source_path); equal content gives the equal dataset.",
+        description="stored: that of the partition's newest plan, else the newest of the partition, else from the "
+        "pinned source. newest: the newest of the partition, whatever the plan. source: from the pinned source (or "
+        "source_path); equal content gives the equal dataset.",
     )
     seed: int = Field(DEFAULT_SEED, description="Seed of the selection rule.")
     limit: int = Field(
@@ -42,47 +50,70 @@ class PreparationConfig(Config):
     group_name="evaluation",
     kinds={"dataset"},
     check_specs=CHECK_SPECS,
-    description="Cases selected from the pinned source, published once under their content hash. Labels never show here.",
+    description="The questions: selected from the benchmark's pinned source by a seeded rule and published once, "
+    "under their content hash.\n\n"
+    "Without a pinned plan it is the dataset of the partition's newest plan, else the newest prepared one, else it "
+    "is prepared from the source now. Calls no model. Reference answers stay in the store and never show here.",
 )
 def prepared_dataset(
     context: AssetExecutionContext, config: PreparationConfig, run_scope: RunScope, store: StoreResource
 ) -> MaterializeResult:
     opened = store.open()
     benchmark, profile = benchmark_of(context), profile_of(context)
-    manifest = _pinned(run_scope, opened) or _chosen(context, config, opened, benchmark, profile)
-    data_version = manifest.case_sha256.get(benchmark, manifest.sha256)
-    source = manifest.sources.get(benchmark)
+    manifest = _chosen(context, config, run_scope, opened, benchmark, profile)
+    context.instance.add_run_tags(context.run.run_id, {DATASET_TAG: manifest.id})
     return MaterializeResult(
-        data_version=DataVersion(data_version),
-        metadata={
-            "dataset_id": manifest.id,
-            "cases": manifest.counts.get(benchmark, 0),
-            "split": manifest.split,
-            "seed": manifest.seed,
-            "custom_subset": manifest.custom_subset,
-            "sample_data": manifest.sample_data or "no",
-            "source": f"{source.url} @ {source.revision}" if source else "none",
-            "licence": source.licence if source else "none",
-            "categories": MetadataValue.md(strata_markdown(manifest, benchmark)),
-            "file": MetadataValue.path(manifest.path),
-        },
+        data_version=DataVersion(dataset_version(manifest, benchmark)),
+        metadata=dataset_metadata(manifest, benchmark),
         check_results=check_partition(manifest, benchmark, profile),
     )
 
 
-def _pinned(run_scope: RunScope, store: Store) -> DatasetManifest | None:
-    plan = run_scope.plan_document(store)
-    return None if plan is None else manifest_beside(plan["dataset"]["path"])
+def dataset_version(manifest: DatasetManifest, benchmark: str) -> str:
+    """The hash of the benchmark's lines in the dataset: that of the partition, whatever else the file holds."""
+    return manifest.case_sha256.get(benchmark, manifest.sha256)
+
+
+def dataset_metadata(manifest: DatasetManifest, benchmark: str) -> dict[str, Any]:
+    """What Dagster shows of one benchmark in a dataset."""
+    return {
+        "cases": manifest.counts.get(benchmark, 0),
+        "kind_of_data": "sample data"
+        if manifest.sample_data
+        else "custom subset"
+        if manifest.custom_subset
+        else f"the benchmark's {manifest.profile} set",
+        **({"sample_data": manifest.sample_data} if manifest.sample_data else {}),
+        "categories": MetadataValue.md(strata_markdown(manifest, benchmark)),
+        "source": MetadataValue.md(source_markdown(manifest, benchmark)),
+        "split": manifest.split,
+        "seed": manifest.seed,
+        "dataset_id": manifest.id,
+        "file": MetadataValue.path(manifest.path),
+    }
 
 
 def _chosen(
-    context: AssetExecutionContext, config: PreparationConfig, store: Store, benchmark: str, profile: str
+    context: AssetExecutionContext,
+    config: PreparationConfig,
+    run_scope: RunScope,
+    store: Store,
+    benchmark: str,
+    profile: str,
 ) -> DatasetManifest:
-    if config.dataset_id or (config.prefer == "stored" and not config.source_path):
+    pinned = run_scope.plan_document(store)
+    if pinned is not None:
+        return _planned(store, pinned)
+    if config.dataset_id:
+        return load_manifest(store, config.dataset_id)
+    if config.prefer == "stored" and not config.source_path:
+        newest = run_scope.partition_plan_document(store, benchmark, profile)
+        if newest is not None:
+            return _planned(store, newest)
+    if config.prefer != "source" and not config.source_path:
         for manifest in list_datasets(store):
-            if config.dataset_id and not manifest.id.startswith(config.dataset_id):
-                continue
-            if benchmark in manifest.benchmarks and manifest.profile == profile:
+            # A combined dataset would put the other benchmarks into a plan composed over it.
+            if manifest.benchmarks == (benchmark,) and manifest.profile == profile:
                 return manifest
     request = PreparationRequest(
         benchmarks=(benchmark,),
@@ -96,3 +127,9 @@ def _chosen(
     return prepare(
         store, request, lambda stage, what, done, total: context.log.debug(f"{stage} {what} {done}/{total}")
     )
+
+
+def _planned(store: Store, plan: dict[str, Any]) -> DatasetManifest:
+    """The dataset of a plan: where the plan says, else in this store under its id (stores may be moved)."""
+    path = Path(plan["dataset"]["path"])
+    return manifest_beside(path) if path.exists() else load_manifest(store, plan["dataset_id"])

@@ -16,16 +16,20 @@ from sr_bench_assets.plans.options import operator_options
 
 
 def compose_default(
-    store: Store, benchmark: str, profile: Profile, env: Mapping[str, str] = os.environ
+    store: Store,
+    benchmark: str,
+    profile: Profile,
+    env: Mapping[str, str] = os.environ,
+    dataset: DatasetManifest | None = None,
 ) -> Manifest:
-    """A live manifest over the newest dataset of this benchmark and profile and the registered targets.
+    """A live manifest over `dataset` (else the newest of this benchmark and profile) and the registered targets.
 
     `limits`, `sampling` and `cost_policy` come from the operator's `benchmark-options.json`; without a policy
     there, prices are required when all targets carry them. Judge and simulator are added on freezing.
     Raises `Problems` naming what to prepare, register or set in `env`.
     """
     problems: list[SrBenchError] = []
-    dataset = _newest(store, benchmark, profile)
+    dataset = dataset or _newest(store, benchmark, profile)
     if dataset is None:
         problems.append(
             NotFound(

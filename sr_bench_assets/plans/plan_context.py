@@ -10,7 +10,7 @@ from resources.store import Store
 from sr_bench_assets.partitions import benchmark_of, profile_of
 from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.plans.plan_store import get_plan, newest_plan
-from sr_bench_assets.tags import PLAN_TAG
+from sr_bench_assets.tags import DATASET_TAG, PLAN_TAG
 
 
 def plan_in_run(context: AssetExecutionContext, run_scope: RunScope, store: Store) -> FrozenPlan:
@@ -22,8 +22,7 @@ def plan_in_run(context: AssetExecutionContext, run_scope: RunScope, store: Stor
     plan = pinned_plan(run_scope, store)
     if plan is not None:
         return plan
-    record = context.instance.get_run_by_id(context.run.run_id)
-    tagged = record.tags.get(PLAN_TAG) if record else None
+    tagged = _tag(context, PLAN_TAG)
     if tagged:
         return get_plan(store, tagged)
     benchmark, profile = benchmark_of(context), profile_of(context)
@@ -40,3 +39,14 @@ def plan_in_run(context: AssetExecutionContext, run_scope: RunScope, store: Stor
 def pinned_plan(run_scope: RunScope, store: Store) -> FrozenPlan | None:
     """The plan that the materialization is pinned to, verified; None when it is pinned to none."""
     return get_plan(store, run_scope.plan_sha256) if run_scope.plan_sha256 else None
+
+
+def dataset_in_run(context: AssetExecutionContext) -> str | None:
+    """Id of the dataset that `prepared_dataset` materialized in the same Dagster run, if it was part of it."""
+    return _tag(context, DATASET_TAG)
+
+
+def _tag(context: AssetExecutionContext, name: str) -> str | None:
+    # Tags that an earlier step of the run added are not in `context.run`.
+    record = context.instance.get_run_by_id(context.run.run_id)
+    return record.tags.get(name) if record else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from rfc8785 import CanonicalizationError
 from resources.canonical import canonical_bytes, content_hash
 from resources.documents import parse_document, read_document
 from resources.errors import IntegrityError, NotFound, SrBenchError
+from resources.plan_files import newest_plan_file
 from resources.store import Store, write_once
 from sr_bench_assets.plans.manifest import FrozenPlan
 
@@ -96,11 +96,8 @@ def newest_plan(store: Store, benchmark: str, profile: str) -> FrozenPlan | None
 
     Of other plans only profile and benchmarks are looked at; the one found is verified.
     """
-    for path in _newest_first(store):
-        document = orjson.loads(path.read_bytes())
-        if document.get("profile") == profile and benchmark in document.get("benchmarks", {}):
-            return get_plan(store, path.stem)
-    return None
+    path = newest_plan_file(store, benchmark, profile)
+    return None if path is None else get_plan(store, path.stem)
 
 
 def dataset_file(store: Store, plan: FrozenPlan) -> Path:
@@ -109,14 +106,6 @@ def dataset_file(store: Store, plan: FrozenPlan) -> Path:
     frozen = Path(plan.dataset.path)
     moved = store.datasets_dir / plan.dataset_id / frozen.name
     return moved if not frozen.exists() and moved.exists() else frozen
-
-
-def _newest_first(store: Store) -> Iterator[Path]:
-    if not store.plans_dir.is_dir():
-        return
-    entries = [(entry.stat().st_mtime_ns, entry) for entry in store.plans_dir.glob("*.json")]
-    for _, path in sorted(entries, key=lambda pair: (-pair[0], pair[1].name)):
-        yield path
 
 
 def _path(store: Store, plan_sha256: str) -> Path:

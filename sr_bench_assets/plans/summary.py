@@ -47,5 +47,16 @@ def plan_markdown(plan: FrozenPlan) -> str:
     return "\n".join(["| | |", "|---|---|", *rows, *(["", *notes] if notes else [])])
 
 
+def targets_markdown(plan: FrozenPlan) -> str:
+    """What will be called, as a Markdown table: target, kind, model, endpoint, listed prices per million tokens."""
+    lines = ["| target | kind | model | endpoint | in / out, USD per M |", "|---|---|---|---|---|"]
+    for target in plan.targets:
+        prices = target.prices or {}
+        listed = [f"{price.input} / {price.output}" for price in prices.values()]
+        price = listed[0] if len(listed) == 1 else f"{len(listed)} models" if listed else "unknown"
+        lines.append(f"| {target.id} | {target.kind} | {_cell(target.model)} | {target.base_url} | {price} |")
+    return "\n".join(lines)
+
+
 def _cell(value: str) -> str:
     return value.replace("|", "\\|").replace("\n", " ")

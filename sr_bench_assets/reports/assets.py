@@ -5,12 +5,10 @@ from typing import Any
 
 import orjson
 from dagster import (
-    AssetDep,
     AssetExecutionContext,
     DataVersion,
     MaterializeResult,
     MetadataValue,
-    MultiToSingleDimensionPartitionMapping,
     asset,
 )
 
@@ -21,13 +19,17 @@ from resources.journal.runs import Run, get_run, list_runs
 from resources.journal.seals import add_seal
 from resources.store import Store
 from sr_bench_assets.partitions import (
-    PROFILE_DIMENSION,
     benchmark_of,
     benchmark_profile_partitions,
     profile_partitions,
 )
-from sr_bench_assets.reports.checks import CHECK_SPECS, check_report
-from sr_bench_assets.reports.markdown import report_markdown, scorecard_table
+from sr_bench_assets.reports.checks import (
+    CHECK_SPECS,
+    SCORECARD_CHECK_SPECS,
+    check_report,
+    check_scorecard,
+)
+from sr_bench_assets.reports.markdown import figures_table, report_markdown, scorecard_table
 from sr_bench_assets.reports.report import build_report
 from sr_bench_assets.reports.scorecard import build_scorecard
 from sr_bench_assets.results.run_context import run_in_partition
@@ -43,7 +45,8 @@ SCORECARD_PARTITION = "*"
     group_name="evaluation",
     kinds={"json", "markdown"},
     check_specs=CHECK_SPECS,
-    description="Accuracy with intervals, tokens, costs and latency of every target on one benchmark.",
+    description="Accuracy with intervals, tokens, costs and latency of every target on one benchmark, over all "
+    "planned cases. `sr-bench compare` says what the differences mean. Sends nothing.",
 )
 def benchmark_report(
     context: AssetExecutionContext, run_scope: RunScope, store: StoreResource
@@ -56,12 +59,13 @@ def benchmark_report(
     return MaterializeResult(
         data_version=DataVersion(sha256),
         metadata={
+            "figures": MetadataValue.md(figures_table(report)),
+            "report": MetadataValue.md(report_markdown(report)),
+            **_plotted(report),
+            "evidence_of": "simulated or recorded models (lab)" if report["lab"] else "the targets' models",
+            "complete": report["complete"],
             "run_id": run.id,
             "plan_sha256": run.plan_sha256,
-            "lab": report["lab"],
-            "complete": report["complete"],
-            **_headline(report),
-            "report": MetadataValue.md(report_markdown(report)),
             "object_sha256": sha256,
         },
         check_results=check_report(report),
@@ -70,14 +74,12 @@ def benchmark_report(
 
 @asset(
     partitions_def=profile_partitions,
-    deps=[
-        AssetDep(
-            "benchmark_report", partition_mapping=MultiToSingleDimensionPartitionMapping(PROFILE_DIMENSION)
-        )
-    ],
+    # Dagster maps each benchmark × profile partition to its profile by itself.
+    deps=["benchmark_report"],
     code_version="1",
     group_name="evaluation",
     kinds={"json", "markdown"},
+    check_specs=SCORECARD_CHECK_SPECS,
     description="All benchmarks of one run side by side: macro accuracy, and the full score when all nine are there.",
 )
 def scorecard(context: AssetExecutionContext, run_scope: RunScope, store: StoreResource) -> MaterializeResult:
@@ -88,22 +90,24 @@ def scorecard(context: AssetExecutionContext, run_scope: RunScope, store: StoreR
     return MaterializeResult(
         data_version=DataVersion(sha256),
         metadata={
-            "run_id": run.id,
-            "plan_sha256": run.plan_sha256,
-            "status": run.status,
             "scorecard": MetadataValue.md(scorecard_table(card)),
+            "run_id": run.id,
+            "run_status": run.status,
+            "plan_sha256": run.plan_sha256,
             "object_sha256": sha256,
         },
+        check_results=check_scorecard(card),
     )
 
 
-def _headline(report: dict[str, Any]) -> dict[str, MetadataValue]:
-    """Accuracy by target as plain numbers, which Dagster plots over materializations."""
-    return {
-        f"accuracy {target['id']}": MetadataValue.float(target["accuracy"])
-        for target in report["targets"]
-        if target["accuracy"] is not None
-    }
+def _plotted(report: dict[str, Any]) -> dict[str, MetadataValue]:
+    """Accuracy and cost by target as plain numbers, which Dagster plots over materializations."""
+    figures: dict[str, MetadataValue] = {}
+    for target in report["targets"]:
+        for name, value in (("accuracy", target["accuracy"]), ("cost_usd", target["total_cost_usd"])):
+            if value is not None:
+                figures[f"{name} {target['id']}"] = MetadataValue.float(float(value))
+    return figures
 
 
 def _seal(store: Store, journal: Journal, run: Run, partition: str, document: dict[str, Any]) -> str:

@@ -27,6 +27,19 @@ CHECK_SPECS = [
         description="No target is a lab gateway (a warning: lab figures say nothing about real models).",
     ),
 ]
+SCORECARD_CHECK_SPECS = [
+    AssetCheckSpec(
+        "every_benchmark_is_complete",
+        asset="scorecard",
+        description="Every target has an end for each planned case of each benchmark (a warning: open cases count as "
+        "not correct).",
+    ),
+    AssetCheckSpec(
+        "real_models",
+        asset="scorecard",
+        description="No target is a lab gateway (a warning: lab figures say nothing about real models).",
+    ),
+]
 
 
 def check_report(report: Mapping[str, Any]) -> list[AssetCheckResult]:
@@ -44,10 +57,28 @@ def check_report(report: Mapping[str, Any]) -> list[AssetCheckResult]:
             severity=AssetCheckSeverity.WARN,
             metadata={"unknown": ", ".join(unknown) or "none"},
         ),
-        AssetCheckResult(
-            check_name="real_models",
-            passed=not report["lab"],
-            severity=AssetCheckSeverity.WARN,
-            metadata={"lab": report["lab"]},
-        ),
+        _real_models(report),
     ]
+
+
+def check_scorecard(card: Mapping[str, Any]) -> list[AssetCheckResult]:
+    """The results of `SCORECARD_CHECK_SPECS` for one scorecard document."""
+    incomplete = [target["id"] for target in card["targets"] if not target["complete"]]
+    return [
+        AssetCheckResult(
+            check_name="every_benchmark_is_complete",
+            passed=not incomplete,
+            severity=AssetCheckSeverity.WARN,
+            metadata={"incomplete": ", ".join(incomplete) or "none"},
+        ),
+        _real_models(card),
+    ]
+
+
+def _real_models(document: Mapping[str, Any]) -> AssetCheckResult:
+    return AssetCheckResult(
+        check_name="real_models",
+        passed=not document["lab"],
+        severity=AssetCheckSeverity.WARN,
+        metadata={"lab": document["lab"]},
+    )

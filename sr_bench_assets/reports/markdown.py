@@ -43,6 +43,24 @@ def report_markdown(report: Report) -> str:
     return "\n".join(lines)
 
 
+def figures_table(report: Report) -> str:
+    """The few figures that matter first, one line a target; short enough to be shown in place by Dagster."""
+    return _table(
+        ("target", "accuracy", "95 %", "correct", "cost", "p50"),
+        (
+            (
+                row["id"],
+                numbers.percent(row["accuracy"]),
+                numbers.interval(row["accuracy_ci95"]),
+                f"{row['correct']}/{row['planned']}",
+                numbers.at_least(row["total_cost_usd"], row["known_cost_usd"]),
+                numbers.seconds(row["latency_p50_s"]),
+            )
+            for row in report["targets"]
+        ),
+    )
+
+
 def targets_table(report: Report) -> str:
     """One line a target."""
     head = ("target", "kind", "accuracy", "95 %", "correct", "failed", "open", "macro", "score")

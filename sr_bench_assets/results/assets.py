@@ -12,6 +12,8 @@ from dagster import (
     DataVersion,
     MaterializeResult,
     MetadataValue,
+    TableColumn,
+    TableSchema,
     asset,
 )
 from pydantic import Field
@@ -27,7 +29,7 @@ from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.plans.plan_context import plan_in_run
 from sr_bench_assets.results.checks import CHECK_SPECS, check_results
 from sr_bench_assets.results.execution import ACTIVE, RunExecution
-from sr_bench_assets.results.facts import load_results
+from sr_bench_assets.results.facts import arrow_schema, load_results
 from sr_bench_assets.results.run_choice import choose_run
 from sr_bench_assets.results.tables import results_markdown
 from sr_bench_assets.tags import RUN_TAG
@@ -50,8 +52,12 @@ class ResultsConfig(Config):
     group_name="evaluation",
     kinds={"parquet"},
     check_specs=CHECK_SPECS,
-    description="Calls the targets through the write-ahead journal, grades the answers, seals results, calls and "
-    "raw evidence. A partition that is sealed for its plan is never called again.",
+    tags={"sr_bench/calls_models": ""},
+    description="Every planned cell (case × target): called through the write-ahead journal, graded, and sealed with "
+    "the raw evidence.\n\n"
+    "**This stage spends money**, at most the plan's `max_cost_usd`. A partition that is sealed for its plan is taken "
+    "as it is and nothing is sent; set `new_run` to evaluate the plan anew. Terminating the Dagster run stops the "
+    "calls. The same run stands in `sr-bench runs`.",
 )
 def target_results(
     context: AssetExecutionContext, config: ResultsConfig, run_scope: RunScope, store: StoreResource
@@ -70,11 +76,13 @@ def target_results(
     return MaterializeResult(
         data_version=DataVersion(content_hash(artifacts)),
         metadata={
-            "run_id": run.id,
-            "plan_sha256": plan.plan_sha256,
-            "cells": len(cells),
-            "known_cost_usd": str(run.spent_usd),
             "results": MetadataValue.md(results_markdown(results)),
+            "run_id": run.id,
+            "run_status": run.status,
+            "known_spend_of_run_usd": float(run.spent_usd),
+            "dagster/row_count": len(cells),
+            "dagster/column_schema": _columns(),
+            "plan_sha256": plan.plan_sha256,
             **{f"{kind}_sha256": sha256 for kind, sha256 in artifacts.items()},
         },
         check_results=check_results(plan, run, benchmark, cells),
@@ -95,6 +103,7 @@ def _execute(
     try:
         execution.wait(benchmark)
     except BaseException:
+        # Terminated in the UI, or a failure of this process: `wait` has stopped the run in the first case.
         execution.stop("the Dagster run was interrupted")
         raise
     finally:
@@ -107,7 +116,9 @@ def _cancelled(context: AssetExecutionContext) -> Callable[[], str | None]:
     def reason() -> str | None:
         record: Any = instance.get_run_by_id(run_id)
         stopping = (DagsterRunStatus.CANCELING, DagsterRunStatus.CANCELED, DagsterRunStatus.FAILURE)
-        return "cancelled in the Dagster UI" if record is not None and record.status in stopping else None
+        if record is None:
+            return "its Dagster run was deleted"
+        return "cancelled in the Dagster UI" if record.status in stopping else None
 
     return reason
 
@@ -116,3 +127,9 @@ def _artifacts(journal: Journal, run_id: str, benchmark: str) -> dict[str, str]:
     """Hashes of what was sealed for the partition, by kind."""
     seals = {kind: get_seal(journal, run_id, benchmark, kind) for kind in ("results", "calls", "evidence")}
     return {kind: seal.sha256 for kind, seal in seals.items() if seal is not None}
+
+
+def _columns() -> TableSchema:
+    """The columns of the sealed results."""
+    fields = [TableColumn(field.name, str(field.type)) for field in arrow_schema("results")]
+    return TableSchema(columns=fields)

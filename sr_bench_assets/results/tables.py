@@ -10,14 +10,21 @@ if TYPE_CHECKING:
 
 def results_markdown(results: pl.DataFrame) -> str:
     """Cells by target and how they ended, as a Markdown table; failures by name below it."""
-    lines = ["| target | completed | correct | failed | ambiguous |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        "| target | correct | completed | failed | ambiguous | p50 latency |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     for target in sorted(results["target_id"].unique()):
         rows = results.filter(results["target_id"] == target)
+        completed = rows.filter(rows["status"] == "completed")
         status = rows["status"]
+        median = completed["latency_s"].median()
+        latency = f"{median:.2f} s" if isinstance(median, (int, float)) else "–"
         lines.append(
-            f"| {target} | {(status == 'completed').sum()} | {(rows['correct'] & (status == 'completed')).sum()} "
-            f"| {(status == 'failed').sum()} | {(status == 'ambiguous').sum()} |"
+            f"| {target} | {completed['correct'].sum()} | {len(completed)} | {(status == 'failed').sum()} "
+            f"| {(status == 'ambiguous').sum()} | {latency} |"
         )
     failures = results["failure"].drop_nulls().value_counts(sort=True)
-    lines += ["", *(f"- {count} × {name}" for name, count in failures.iter_rows())]
+    if len(failures):
+        lines += ["", *(f"- {count} × {name}" for name, count in failures.iter_rows())]
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from sr_bench_assets.partitions import benchmark_of, benchmark_profile_partition
 from sr_bench_assets.results.run_context import run_in_partition
 from sr_bench_assets.usage.accounting import reconcile_partition
 from sr_bench_assets.usage.checks import CHECK_SPECS, check_ledger
+from sr_bench_assets.usage.tables import ledger_markdown
 
 
 @asset(
@@ -17,7 +18,8 @@ from sr_bench_assets.usage.checks import CHECK_SPECS, check_ledger
     group_name="evaluation",
     kinds={"json"},
     check_specs=CHECK_SPECS,
-    description="A versioned, idempotent accounting: what each call used and cost by its own retained stream.",
+    description="What each call used and cost, read again from its own retained stream: a versioned, idempotent "
+    "accounting beside the journal, which never changes. Sends nothing.",
 )
 def reconciled_usage(
     context: AssetExecutionContext, run_scope: RunScope, store: StoreResource
@@ -27,16 +29,14 @@ def reconciled_usage(
     run = run_in_partition(context, run_scope, opened, journal)
     ledger = reconcile_partition(opened, journal, run.id, benchmark)
     document = ledger.document
-    reasons = document["unknown_reasons"]
     return MaterializeResult(
         data_version=DataVersion(ledger.seal.sha256),
         metadata={
+            "accounting": MetadataValue.md(ledger_markdown(ledger)),
+            **{name: ledger.counts[name] for name in ("calls", "verified", "corrected", "unknown")},
+            "known_cost_usd": float(document["new_known_cost_usd"]),
             "run_id": run.id,
             "version": ledger.seal.version,
-            **dict(ledger.counts),
-            "old_known_cost_usd": str(document["old_known_cost_usd"]),
-            "new_known_cost_usd": str(document["new_known_cost_usd"]),
-            "unknown_reasons": MetadataValue.json(dict(reasons)),
             "object_sha256": ledger.seal.sha256,
         },
         check_results=check_ledger(ledger),
