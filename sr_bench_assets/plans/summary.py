@@ -48,13 +48,13 @@ def plan_markdown(plan: FrozenPlan) -> str:
 
 
 def targets_markdown(plan: FrozenPlan) -> str:
-    """What will be called, as a Markdown table: target, kind, model, endpoint, listed prices per million tokens."""
-    lines = ["| target | kind | model | endpoint | in / out, USD per M |", "|---|---|---|---|---|"]
+    """What will be called, as a Markdown table: target, kind, model, prices per million tokens, endpoint."""
+    lines = ["| target | kind | model | USD per M in / out | endpoint |", "|---|---|---|---|---|"]
     for target in plan.targets:
         prices = target.prices or {}
         listed = [f"{price.input} / {price.output}" for price in prices.values()]
         price = listed[0] if len(listed) == 1 else f"{len(listed)} models" if listed else "unknown"
-        lines.append(f"| {target.id} | {target.kind} | {_cell(target.model)} | {target.base_url} | {price} |")
+        lines.append(f"| {target.id} | {target.kind} | {_cell(target.model)} | {price} | {target.base_url} |")
     return "\n".join(lines)
 
 

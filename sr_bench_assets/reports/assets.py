@@ -106,7 +106,7 @@ def _plotted(report: dict[str, Any]) -> dict[str, MetadataValue]:
     for target in report["targets"]:
         for name, value in (("accuracy", target["accuracy"]), ("cost_usd", target["total_cost_usd"])):
             if value is not None:
-                figures[f"{name} {target['id']}"] = MetadataValue.float(float(value))
+                figures[f"{name} {target['id']}"] = MetadataValue.float(round(float(value), 6))
     return figures
 
 

@@ -44,17 +44,16 @@ def report_markdown(report: Report) -> str:
 
 
 def figures_table(report: Report) -> str:
-    """The few figures that matter first, one line a target; short enough to be shown in place by Dagster."""
+    """The few figures that matter first, one line a target; small enough for Dagster to show it in place."""
     return _table(
-        ("target", "accuracy", "95 %", "correct", "cost", "p50"),
+        ("target", "correct", "accuracy", "95 %", "cost"),
         (
             (
                 row["id"],
+                f"{row['correct']}/{row['planned']}",
                 numbers.percent(row["accuracy"]),
                 numbers.interval(row["accuracy_ci95"]),
-                f"{row['correct']}/{row['planned']}",
                 numbers.at_least(row["total_cost_usd"], row["known_cost_usd"]),
-                numbers.seconds(row["latency_p50_s"]),
             )
             for row in report["targets"]
         ),

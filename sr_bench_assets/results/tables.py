@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def results_markdown(results: pl.DataFrame) -> str:
     """Cells by target and how they ended, as a Markdown table; failures by name below it."""
     lines = [
-        "| target | correct | completed | failed | ambiguous | p50 latency |",
+        "| target | correct | completed | failed | ambiguous | p50 |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for target in sorted(results["target_id"].unique()):
