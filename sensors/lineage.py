@@ -27,11 +27,13 @@ from sr_bench_assets.benchmarks.contract import PROFILES
 from sr_bench_assets.benchmarks.registry import benchmarks
 from sr_bench_assets.datasets.artifact import list_datasets
 from sr_bench_assets.datasets.assets import dataset_metadata, dataset_version
+from sr_bench_assets.datasets.source_asset import source_metadata
+from sr_bench_assets.datasets.sources import kept_record
 from sr_bench_assets.partitions import partition_key
 from sr_bench_assets.plans.assets import plan_metadata
 from sr_bench_assets.plans.plan_store import newest_plan
+from sr_bench_assets.tags import DATA_VERSION_TAG
 
-DATA_VERSION_TAG = "dagster/data_version"
 _LOOK_BACK = 100
 """Materializations of a partition that are searched for an artifact."""
 
@@ -42,28 +44,38 @@ class Artifact:
 
     asset: str
     benchmark: str
-    profile: str
+    profile: str | None
+    """None: the asset is partitioned by benchmark alone."""
     data_version: str
     metadata: dict[str, Any]
 
+    @property
+    def partition(self) -> str:
+        return self.benchmark if self.profile is None else partition_key(self.benchmark, self.profile)
+
 
 def newest_artifacts(store: Store) -> Iterator[Artifact]:
-    """The newest dataset and plan of every benchmark × profile that the store has one for."""
+    """The fetched source of every benchmark, and the newest dataset and plan of every benchmark × profile, that the
+    store has."""
+    for benchmark_id, benchmark in benchmarks().items():
+        record = kept_record(store, benchmark)
+        if record is not None:
+            yield Artifact("task_source", benchmark_id, None, record.files_sha256, source_metadata(record))
     seen: set[tuple[str, str]] = set()
     for manifest in list_datasets(store):
-        for benchmark in manifest.benchmarks:
-            if (benchmark, manifest.profile) in seen:
+        for name in manifest.benchmarks:
+            if (name, manifest.profile) in seen:
                 continue
-            seen.add((benchmark, manifest.profile))
-            version = dataset_version(manifest, benchmark)
-            metadata = dataset_metadata(manifest, benchmark)
-            yield Artifact("prepared_dataset", benchmark, manifest.profile, version, metadata)
-    for benchmark in benchmarks():
+            seen.add((name, manifest.profile))
+            version = dataset_version(manifest, name)
+            metadata = dataset_metadata(manifest, name)
+            yield Artifact("prepared_dataset", name, manifest.profile, version, metadata)
+    for benchmark_id in benchmarks():
         for profile in PROFILES:
-            plan = newest_plan(store, benchmark, profile)
+            plan = newest_plan(store, benchmark_id, profile)
             if plan is not None:
                 metadata = plan_metadata(plan)
-                yield Artifact("frozen_plan", benchmark, profile, plan.plan_sha256, metadata)
+                yield Artifact("frozen_plan", benchmark_id, profile, plan.plan_sha256, metadata)
 
 
 def record_artifacts(store: Store, instance: DagsterInstance) -> int:
@@ -73,8 +85,7 @@ def record_artifacts(store: Store, instance: DagsterInstance) -> int:
     """
     recorded = 0
     for artifact in newest_artifacts(store):
-        key = partition_key(artifact.benchmark, artifact.profile)
-        wanted = AssetRecordsFilter(asset_key=AssetKey(artifact.asset), asset_partitions=[key])
+        wanted = AssetRecordsFilter(asset_key=AssetKey(artifact.asset), asset_partitions=[artifact.partition])
         seen = instance.fetch_materializations(wanted, limit=_LOOK_BACK).records
         events = [record.asset_materialization for record in seen]
         if any(
@@ -84,7 +95,7 @@ def record_artifacts(store: Store, instance: DagsterInstance) -> int:
         instance.report_runless_asset_event(
             AssetMaterialization(
                 asset_key=artifact.asset,
-                partition=key,
+                partition=artifact.partition,
                 metadata=artifact.metadata,
                 tags={DATA_VERSION_TAG: artifact.data_version},
             )
@@ -97,7 +108,7 @@ def record_artifacts(store: Store, instance: DagsterInstance) -> int:
     name="artifact_lineage",
     minimum_interval_seconds=30,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Records datasets and plans that commands made since, so that they stand in the asset graph.",
+    description="Records sources, datasets and plans that commands made since, so that they stand in the asset graph.",
 )
 def artifact_lineage(context: SensorEvaluationContext, store: StoreResource) -> SkipReason:
     return SkipReason(f"{record_artifacts(store.open(), context.instance)} artifacts recorded.")

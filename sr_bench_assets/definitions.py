@@ -6,15 +6,31 @@ from dagster import Definitions, colored_console_logger, in_process_executor
 
 from resources.dagster_resources import RunScope, StoreResource
 from sr_bench_assets.datasets.assets import prepared_dataset
-from sr_bench_assets.jobs import evaluation_job, preparation_job, scorecard_job
+from sr_bench_assets.datasets.source_asset import pinned_bytes_are_unchanged, task_source
+from sr_bench_assets.jobs import (
+    evaluation_job,
+    preparation_job,
+    scorecard_job,
+    source_job,
+    source_observation_job,
+)
 from sr_bench_assets.plans.assets import frozen_plan
 from sr_bench_assets.reports.assets import benchmark_report, scorecard
 from sr_bench_assets.results.assets import target_results
 from sr_bench_assets.usage.assets import reconciled_usage
 
 defs = Definitions(
-    assets=[prepared_dataset, frozen_plan, target_results, reconciled_usage, benchmark_report, scorecard],
-    jobs=[evaluation_job, scorecard_job, preparation_job],
+    assets=[
+        task_source,
+        prepared_dataset,
+        frozen_plan,
+        target_results,
+        reconciled_usage,
+        benchmark_report,
+        scorecard,
+    ],
+    asset_checks=[pinned_bytes_are_unchanged],
+    jobs=[evaluation_job, scorecard_job, preparation_job, source_job, source_observation_job],
     # The stages of a partition follow one another: a process for each would only cost seconds of imports.
     executor=in_process_executor,
     # The events of a run stand in the UI; the terminal that it was started from shows what needs attention.

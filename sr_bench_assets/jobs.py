@@ -1,14 +1,20 @@
-"""The two asset jobs: the five stages of a partition, and the scorecard of a profile."""
+"""The asset jobs: the five stages of a partition, the scorecard of a profile, and preparing what they start from."""
 
 from __future__ import annotations
 
-from dagster import AssetSelection, define_asset_job
+from dagster import AssetCheckKey, AssetKey, AssetSelection, define_asset_job
 
-from sr_bench_assets.partitions import benchmark_profile_partitions, profile_partitions
+from sr_bench_assets.partitions import (
+    benchmark_partitions,
+    benchmark_profile_partitions,
+    profile_partitions,
+)
 
 EVALUATION_JOB = "evaluate"
 SCORECARD_JOB = "score"
 PREPARATION_JOB = "prepare"
+SOURCE_JOB = "fetch_source"
+SOURCE_OBSERVATION_JOB = "observe_sources"
 
 STAGES = ("prepared_dataset", "frozen_plan", "target_results", "reconciled_usage", "benchmark_report")
 
@@ -29,4 +35,15 @@ preparation_job = define_asset_job(
     selection=AssetSelection.assets("prepared_dataset"),
     partitions_def=benchmark_profile_partitions,
     description="Prepare a frozen dataset without calling any model.",
+)
+source_job = define_asset_job(
+    SOURCE_JOB,
+    selection=AssetSelection.assets("task_source"),
+    partitions_def=benchmark_partitions,
+    description="Download and verify a benchmark's pinned source, without preparing anything of it.",
+)
+source_observation_job = define_asset_job(
+    SOURCE_OBSERVATION_JOB,
+    selection=AssetSelection.checks(AssetCheckKey(AssetKey("task_source"), "pinned_bytes_are_unchanged")),
+    description="Look whether the fetched sources still have their bytes, here and at their hub. Downloads nothing.",
 )

@@ -1,4 +1,4 @@
-"""Partitions: benchmark × profile for the five stages, profile for the scorecard."""
+"""Partitions: benchmark for sources, benchmark × profile for the five stages, profile for the scorecard."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from sr_bench_assets.benchmarks.registry import benchmarks
 BENCHMARK_DIMENSION = "benchmark"
 PROFILE_DIMENSION = "profile"
 
+benchmark_partitions = StaticPartitionsDefinition(list(benchmarks()))
 profile_partitions = StaticPartitionsDefinition(list(PROFILES))
 benchmark_profile_partitions = MultiPartitionsDefinition(
     {
-        BENCHMARK_DIMENSION: StaticPartitionsDefinition(list(benchmarks())),
+        BENCHMARK_DIMENSION: benchmark_partitions,
         PROFILE_DIMENSION: profile_partitions,
     }
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+DATA_VERSION_TAG = "dagster/data_version"
+"""Dagster's own tag of an event's data version."""
 DATASET_TAG = "sr_bench/dataset_id"
 PLAN_TAG = "sr_bench/plan_sha256"
 RUN_TAG = "sr_bench/run_id"

@@ -4,7 +4,14 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from dagster import AssetExecutionContext, Config, DataVersion, MaterializeResult, MetadataValue, asset
+from dagster import (
+    AssetExecutionContext,
+    Config,
+    DataVersion,
+    MaterializeResult,
+    MetadataValue,
+    asset,
+)
 from pydantic import Field
 
 from resources.dagster_resources import RunScope, StoreResource
@@ -19,7 +26,11 @@ from sr_bench_assets.datasets.artifact import (
 from sr_bench_assets.datasets.checks import CHECK_SPECS, check_partition
 from sr_bench_assets.datasets.preparation import PreparationRequest, prepare
 from sr_bench_assets.datasets.tables import source_markdown, strata_markdown
-from sr_bench_assets.partitions import benchmark_of, benchmark_profile_partitions, profile_of
+from sr_bench_assets.partitions import (
+    benchmark_of,
+    benchmark_profile_partitions,
+    profile_of,
+)
 from sr_bench_assets.tags import DATASET_TAG
 
 
@@ -46,6 +57,8 @@ class PreparationConfig(Config):
 
 @asset(
     partitions_def=benchmark_profile_partitions,
+    # Runs work from prepared datasets: they need no source, and download none.
+    deps=["task_source"],
     code_version="1",
     group_name="evaluation",
     kinds={"dataset"},
@@ -65,7 +78,7 @@ def prepared_dataset(
     return MaterializeResult(
         data_version=DataVersion(dataset_version(manifest, benchmark)),
         metadata=dataset_metadata(manifest, benchmark),
-        check_results=check_partition(manifest, benchmark, profile),
+        check_results=check_partition(opened, manifest, benchmark, profile),
     )
 
 

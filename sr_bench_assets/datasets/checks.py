@@ -6,8 +6,11 @@ from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
 from pydantic import ValidationError
 
 from resources.errors import IntegrityError
+from resources.store import Store
+from sr_bench_assets.benchmarks.contract import Profile
 from sr_bench_assets.benchmarks.registry import get_benchmark
 from sr_bench_assets.datasets.artifact import DatasetManifest, decode_case, lines_sha256, read_lines
+from sr_bench_assets.datasets.splits import sets_to_compare, split_conflicts
 
 _ASSET = "prepared_dataset"
 CHECK_SPECS = [
@@ -24,6 +27,13 @@ CHECK_SPECS = [
         description="No case id occurs twice and the manifest's count is right.",
     ),
     AssetCheckSpec(
+        "splits_are_apart",
+        asset=_ASSET,
+        blocking=True,
+        description="Against the store's other sets of the same source and seed: smoke lies within quick, and no case "
+        "of standard is in either.",
+    ),
+    AssetCheckSpec(
         "every_category_is_covered",
         asset=_ASSET,
         description="Each category of the source has at least one case (a warning for small selections).",
@@ -36,7 +46,9 @@ CHECK_SPECS = [
 ]
 
 
-def check_partition(manifest: DatasetManifest, benchmark: str, profile: str) -> list[AssetCheckResult]:
+def check_partition(
+    store: Store, manifest: DatasetManifest, benchmark: str, profile: Profile
+) -> list[AssetCheckResult]:
     """The results of `CHECK_SPECS` for one benchmark of a dataset, from the bytes on disk."""
     try:
         lines = read_lines(manifest.path, manifest.sha256)
@@ -50,6 +62,8 @@ def check_partition(manifest: DatasetManifest, benchmark: str, profile: str) -> 
     selection = manifest.selection.get(benchmark)
     uncovered = [name for name, count in selection.strata.items() if not count] if selection else []
     planned = get_benchmark(benchmark).counts[manifest.profile]
+    others = sets_to_compare(store, manifest, benchmark) if selection else []
+    conflicts = split_conflicts(profile, ids, others)
     whole = len(own) == planned and manifest.sample_data is None
     return [
         AssetCheckResult(
@@ -61,6 +75,15 @@ def check_partition(manifest: DatasetManifest, benchmark: str, profile: str) -> 
             check_name="case_ids_are_unique",
             passed=len(set(ids)) == len(ids) == manifest.counts.get(benchmark),
             metadata={"cases": len(ids), "distinct": len(set(ids))},
+        ),
+        AssetCheckResult(
+            check_name="splits_are_apart",
+            passed=not conflicts,
+            metadata={
+                "compared_with": ", ".join(f"{o.profile} {o.dataset_id[:12]}" for o in others)
+                or "no other set",
+                "conflicts": "; ".join(conflicts) or "none",
+            },
         ),
         AssetCheckResult(
             check_name="every_category_is_covered",

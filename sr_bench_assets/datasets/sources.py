@@ -42,6 +42,15 @@ def kept_source(store: Store, benchmark: Benchmark) -> Kept | None:
     return kept_git(source_cache(store), source.url, source.revision, source.paths)
 
 
+def kept_record(store: Store, benchmark: Benchmark) -> SourceRecord | None:
+    """The record of the pinned source that the store keeps, as of its first fetch; None where it never was."""
+    kept, source = kept_source(store, benchmark), benchmark.source
+    if kept is None:
+        return None
+    kind = "hub" if isinstance(source, HubSource) else "git"
+    return source_record(benchmark, Fetched(kind, source.url, source.revision, kept.root, kept.files))
+
+
 def source_root(store: Store, benchmark: Benchmark, record: SourceRecord) -> Path | None:
     """The folder that holds the files of `record` on this machine, if any. Whoever reads them verifies them."""
     from resources.sources.kept import kept_git, kept_hub, kept_import
