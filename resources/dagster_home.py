@@ -6,6 +6,7 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
+from resources.dagster_storage import make_history
 from resources.store import Store
 
 # dagster-postgres reads SQLAlchemy 2 URLs of psycopg2; ours name psycopg 3.
@@ -26,8 +27,9 @@ def settings_file(name: str) -> Path:
 def prepare_dagster_home(store: Store) -> Path:
     """Write the instance settings of `store` where they are missing or outdated and point this process at them.
 
-    Sets `DAGSTER_HOME` and `SR_BENCH_STORE` (and, with PostgreSQL, `SR_BENCH_DAGSTER_DATABASE_URL`) in the
-    environment, so that code servers and run workers started from here use the same store. Returns the folder.
+    Makes Dagster's databases when the store is new. Sets `DAGSTER_HOME` and `SR_BENCH_STORE` (and, with PostgreSQL,
+    `SR_BENCH_DAGSTER_DATABASE_URL`) in the environment, so that code servers and run workers started from here use
+    the same store. Returns the folder.
     """
     home = store.dagster_home
     text = settings_file("dagster.yaml").read_text()
@@ -41,6 +43,7 @@ def prepare_dagster_home(store: Store) -> Path:
     _write_if_changed(home / ".nux" / "nux.yaml", "seen: 1\n")
     os.environ["DAGSTER_HOME"] = str(home)
     os.environ["SR_BENCH_STORE"] = str(store.root)
+    make_history(home, database if database.startswith("postgresql") else None)
     return home
 
 
