@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dagster import AssetCheckKey, AssetKey, AssetSelection, define_asset_job
 
-from sr_bench_assets.partitions import (
-    benchmark_partitions,
-    benchmark_profile_partitions,
-    profile_partitions,
-)
+from sr_bench_assets.partitions import benchmark_profile_partitions, profile_partitions
 
 EVALUATION_JOB = "evaluate"
 SCORECARD_JOB = "score"
@@ -39,7 +35,6 @@ preparation_job = define_asset_job(
 source_job = define_asset_job(
     SOURCE_JOB,
     selection=AssetSelection.assets("task_source"),
-    partitions_def=benchmark_partitions,
     description="Download and verify a benchmark's pinned source, without preparing anything of it.",
 )
 source_observation_job = define_asset_job(

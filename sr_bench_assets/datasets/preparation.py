@@ -88,7 +88,7 @@ def prepare_one(
     if request.source_path is not None and request.revision is not None:
         local = LocalImport(request.source_path, request.revision)
     needed = installed_needs(benchmark, request.source_path)
-    progress("install", f"{', '.join(needed)}: already installed", len(needed), len(needed))
+    progress("install", f"{', '.join(needed)} (present)", len(needed), len(needed))
     fetched = fetch_source(
         store, benchmark, local, lambda what, done, total: progress("download", what, done, total)
     )
