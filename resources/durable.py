@@ -24,7 +24,7 @@ def write_once(path: Path, data: bytes) -> Path:
     partial = path.with_name(f".{path.name[:80]}.{secrets.token_hex(6)}.partial")
     try:
         with readable_os_errors(path):
-            path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+            make_folder(path.parent)
             _write_synced(partial, data)
             try:
                 # link() fails where the name exists: of two simultaneous writers one publishes, one compares.
@@ -52,13 +52,23 @@ def replace_file(path: Path, data: bytes) -> Path:
     partial = path.with_name(f".{path.name[:80]}.{secrets.token_hex(6)}.partial")
     try:
         with readable_os_errors(path):
-            path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+            make_folder(path.parent)
             _write_synced(partial, data)
             os.replace(partial, path)
             sync_folder(path.parent)
     finally:
         partial.unlink(missing_ok=True)
     return path
+
+
+def make_folder(folder: Path) -> None:
+    """Create `folder` and its missing parents, owner-only and durably: what is synced in a folder whose own name
+    is lost is lost with it."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from resources.canonical import sha256_bytes
-from resources.durable import readable_os_errors, sync_folder, write_once
+from resources.durable import make_folder, readable_os_errors, sync_folder, write_once
 from resources.errors import IntegrityError, NotFound, SrBenchError, Unavailable
 
 _CHUNK = 1 << 20
@@ -148,7 +148,7 @@ class ObjectStore:
         partial = path.with_name(f".{sha256[:16]}.{secrets.token_hex(6)}.partial")
         try:
             with readable_os_errors(path):
-                path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+                make_folder(path.parent)
                 # Copied, not linked: the source may be a file that its owner still appends to or edits.
                 if _copy_synced(source, partial) != sha256:
                     raise IntegrityError(

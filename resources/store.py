@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from resources.durable import readable_os_errors, replace_file, write_once
+from resources.durable import make_folder, readable_os_errors, replace_file, write_once
 from resources.errors import NotFound, SrBenchError
 from resources.objects import ObjectStore
 
@@ -44,7 +44,7 @@ class Store:
                     mend="prepare a dataset first, or name another folder with --store or SR_BENCH_STORE",
                 )
             with readable_os_errors(root):
-                root.mkdir(parents=True, mode=0o700, exist_ok=True)
+                make_folder(root)
         _check_owner_and_mode(root)
         return cls(root)
 
@@ -104,7 +104,7 @@ class Store:
         folder = self.root.joinpath(*parts)
         if not folder.is_dir():
             with readable_os_errors(folder):
-                folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+                make_folder(folder)
         return folder
 
 

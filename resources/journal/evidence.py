@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.durable import readable_os_errors, sync_folder
+from resources.durable import make_folder, readable_os_errors, sync_folder
 from resources.errors import IntegrityError, NotFound
 
 SEGMENT_BYTES = 64 << 20
@@ -64,7 +64,7 @@ class SegmentWriter:
     def _open_next(self) -> None:
         self.close()
         with readable_os_errors(self._folder):
-            self._folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+            make_folder(self._folder)
             number = sum(1 for _ in self._folder.glob(f"{self._benchmark}.*.seg"))
             while True:
                 name = f"{self._benchmark}.{number}.seg"
@@ -74,9 +74,7 @@ class SegmentWriter:
                     break
                 except FileExistsError:
                     number += 1
-            # The segment's name, and those of the folders that may be new with it.
-            for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
-                sync_folder(folder)
+            sync_folder(self._folder)
         self._name = name
         self._size = 0
 
