@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dagster import Definitions, colored_console_logger, in_process_executor
+from dagster import Definitions, in_process_executor
 
 from resources.dagster_resources import RunScope, StoreResource
 from sr_bench_assets.datasets.assets import prepared_dataset
@@ -33,7 +33,5 @@ defs = Definitions(
     jobs=[evaluation_job, scorecard_job, preparation_job, source_job, source_observation_job],
     # The stages of a partition follow one another: a process for each would only cost seconds of imports.
     executor=in_process_executor,
-    # The events of a run stand in the UI; the terminal that it was started from shows what needs attention.
-    loggers={"console": colored_console_logger.configured({"log_level": "WARNING"})},
     resources={"store": StoreResource(path=""), "run_scope": RunScope.configure_at_launch()},
 )
