@@ -88,7 +88,7 @@ def evaluate(
     }
     if clocks:
         rows = list_calls(journal, run.id)
-        events = [row.record["text"].count("answer") + 1 for row in rows]
+        events = [row.record["text"].count("follows") + 2 for row in rows]
         errors = [_ttft_error(store, run.id, row) for row in rows]
         figures |= {
             "events_received": sum(events),

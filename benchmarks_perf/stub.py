@@ -127,7 +127,11 @@ class Connection(asyncio.Protocol):
         self._stub.end()
 
     def _event(self, index: int) -> bytes:
-        text = f"t={time.time():.6f}; " if index == 0 else "The answer is (B) "
+        text = "so it follows "
+        if index == 0:
+            text = f"t={time.time():.6f}; "
+        elif index == self._stub.events - 1:
+            text = "\nThe answer is (B)"
         return _event({"choices": [{"index": 0, "delta": {"content": text}}], "model": "stub"})
 
     def _json(self, value: Any) -> None:

@@ -8,7 +8,7 @@ netrc are off.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import cast
 
@@ -67,12 +67,16 @@ class GatewayClient:
         limits: CallLimits,
         target: Target,
         on_cancelled: Callable[[CallOutcome], None] | None = None,
+        on_decided: Callable[[bool], Awaitable[None]] | None = None,
     ) -> CallOutcome:
         """Send `request` once and read the reply; failures of the call come back as outcomes, not exceptions.
 
         When the task is cancelled, `on_cancelled` gets the outcome so far with its evidence, then
         CancelledError goes on. The message of the cancellation may name the failure:
         `task.cancel("case_timeout")`, likewise `run_timeout`; otherwise it is `cancelled`.
+
+        `on_decided` is awaited as soon as the exchange is over, with whether the server refused the request,
+        before the outcome is worked out: the place to let others send first.
         """
         if self._session is None:
             raise RuntimeError("the client is not open: use `async with GatewayClient()`")
@@ -84,12 +88,14 @@ class GatewayClient:
         try:
             with call.clock:
                 await call.run(self._session, timeout)
+            if call.clock.expired is not None:
+                call.stopped(call.clock.expired)
+            if on_decided is not None:
+                await on_decided(call.refused)
         except asyncio.CancelledError as error:
             reason = error.args[0] if error.args else None
             call.stopped(cast("End", reason) if reason in _STOPPED_FROM_OUTSIDE else "cancelled")
             if on_cancelled is not None:
                 on_cancelled(call.outcome())
             raise
-        if call.clock.expired is not None:
-            call.stopped(call.clock.expired)
         return call.outcome()

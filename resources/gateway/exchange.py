@@ -190,6 +190,11 @@ class Exchange:
         if self._response is not None:
             self._response.close()
 
+    @property
+    def refused(self) -> bool:
+        """Whether the response's head refuses the request."""
+        return self._response is not None and is_refusal(self._response.status, self._headers)
+
     def outcome(self) -> CallOutcome:
         """What the call came to, with its evidence."""
         end: End = self._end or "cancelled"
@@ -227,9 +232,8 @@ class Exchange:
             receipt = read_receipt(evidence.headers) if receipt is not None else None
         data, digest = encode_evidence(evidence)
         headers = evidence.headers
-        refused = status is not None and is_refusal(status, headers)
         return CallOutcome(
-            kind="refused" if refused else reply.call_status,
+            kind="refused" if self.refused else reply.call_status,
             reply=reply,
             end=end,
             http_status=status,

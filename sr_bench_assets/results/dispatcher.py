@@ -132,16 +132,16 @@ class Dispatcher:
     async def turn(self, endpoint: Endpoint, slot: Slot, *, ready_at: float = 0.0) -> Turn:
         """Wait for leave to make one call at `endpoint`, not before `ready_at` (loop time).
 
-        With `ready_at` the cell's slot is given back for the wait and held again on return.
+        With `ready_at` the cell's slot is given back for the wait; the slot is held on return.
         Raises `NotDispatched` when the run stops or the endpoint's circuit is open.
         """
         self._refuse_if_over(endpoint)
         if ready_at:
             self._release(slot)
-        elif not endpoint.calls and endpoint.pacer.may_send(self._loop.time()):
+        elif slot.held and not endpoint.calls and endpoint.pacer.may_send(self._loop.time()):
             return endpoint.pacer.take()
         future: asyncio.Future[Turn] = self._loop.create_future()
-        queue = endpoint.returning if ready_at else endpoint.calls
+        queue = endpoint.calls if slot.held else endpoint.returning
         heapq.heappush(queue, _Waiting(ready_at, next(self._numbers), future, slot))
         self.pump()
         try:
@@ -191,15 +191,18 @@ class Dispatcher:
         self._unsettled -= 1
         self._wake_budget_waiter()
 
-    def ended(self, endpoint: Endpoint, turn: Turn, failure: str | None) -> None:
-        """A call ended other than by refusal: count for the circuit breaker, and let the next one go."""
+    def replied(self, endpoint: Endpoint, turn: Turn) -> None:
+        """A call is over other than by refusal: the next one may go."""
         endpoint.pacer.accepted(turn)
+        if endpoint.calls or endpoint.returning:
+            self.pump()
+
+    def ended(self, endpoint: Endpoint, failure: str | None) -> None:
+        """How a call that is over ended: counts for the circuit breaker."""
         if failure is None:
             endpoint.pacer.breaker.succeeded()
         else:
             self.failed(endpoint, failure)
-        if endpoint.calls or endpoint.returning:
-            self.pump()
 
     def failed(self, endpoint: Endpoint, failure: str) -> None:
         """Count a failure of the endpoint that is not the end of a call (its refusals became too many)."""

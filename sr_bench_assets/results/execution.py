@@ -31,6 +31,7 @@ from sr_bench_assets.results.lanes import Cell, Lane
 from sr_bench_assets.results.scope import RunScopeCells, planned_count
 from sr_bench_assets.results.sealing import PartitionSeal, seal_partition
 from sr_bench_assets.results.session import RunCalls
+from sr_bench_assets.results.turnstile import Turnstile
 from sr_bench_assets.results.work import lanes_to_run
 
 POLL_S = 0.5
@@ -48,6 +49,7 @@ class _Work:
     places: Places
     needs: Mapping[str, Sequence[str]]
     lanes: Sequence[Lane]
+    calls_only: frozenset[str]
     deadline: float
     """Seconds since the epoch."""
 
@@ -219,18 +221,23 @@ class RunExecution:
         run = start_run(self._journal, run.id)
         started_at = run.started_at if run.started_at is not None else time.time()
         deadline = started_at + self._plan.limits.max_run_seconds
-        return _Work(cases, executors, places, needs, lanes, deadline)
+        calls_only = frozenset(
+            benchmark.id for benchmark in benchmarks if benchmark.kind in ("multiple_choice", "grid", "judge")
+        )
+        return _Work(cases, executors, places, needs, lanes, calls_only, deadline)
 
     # the loop's thread
 
     def _work(self, work: _Work, started: threading.Event) -> None:
-        writer = JournalWriter(self._journal, self._run_id, self._store.evidence_dir(self._run_id))
         try:
-            asyncio.run(self._dispatch(work, writer, started))
+            writer = JournalWriter(self._journal, self._run_id, self._store.evidence_dir(self._run_id))
+            try:
+                asyncio.run(self._dispatch(work, writer, started))
+            finally:
+                writer.close()
         except BaseException as error:
             self._fault = error
         finally:
-            writer.close()
             work.cases.close()
             if self._fault is not None and self._stop is None:
                 self._stop = Stop("failed", f"{type(self._fault).__name__}: {self._fault}")
@@ -260,6 +267,8 @@ class RunExecution:
                 dispatcher=dispatcher,
                 subjects=work.places.subjects,
                 auxiliary=work.places.auxiliary,
+                turnstile=Turnstile(),
+                calls_only=work.calls_only,
             )
             for benchmark in self._partitions:
                 self._check_partition(benchmark)

@@ -30,6 +30,7 @@ from sr_bench_assets.results.call_records import (
 )
 from sr_bench_assets.results.dispatcher import Dispatcher, Endpoint, NotDispatched, Slot
 from sr_bench_assets.results.pacing import Turn, pause_after_refusal
+from sr_bench_assets.results.turnstile import Turnstile
 
 Role = Literal["subject", "judge", "simulator"]
 _EXACT = Context(prec=400, traps=[Inexact])
@@ -57,6 +58,9 @@ class RunCalls:
     subjects: Mapping[str, Place]
     auxiliary: Mapping[str, Place]
     """By role: judge, simulator."""
+    turnstile: Turnstile
+    calls_only: frozenset[str]
+    """Benchmarks whose cells do nothing but calls and quick grading: between calls they hold no slot."""
     random: random.Random = field(default_factory=random.Random)
 
 
@@ -65,6 +69,7 @@ class CellSession:
 
     __slots__ = (
         "_benchmark",
+        "_calls_only",
         "_case_id",
         "_clock",
         "_commits",
@@ -100,6 +105,7 @@ class CellSession:
         """Exact cost of all subject calls; None where any of them is unknown."""
         self._run = run
         self._benchmark = benchmark
+        self._calls_only = benchmark in run.calls_only
         self._case_id = case_id
         self._place = run.subjects[target_id]
         # One conversation of a session-aware router is one cell of one run; the id tells nothing else.
@@ -252,8 +258,25 @@ class CellSession:
     ) -> CallOutcome:
         """Send a dispatched request; whatever happens, its end is on its way to the journal on return."""
 
+        dispatcher = self._run.dispatcher
+        over = False
+
+        async def decided(refused: bool) -> None:
+            nonlocal over
+            if not refused:
+                over = True
+                dispatcher.replied(place.endpoint, turn)
+                if self._calls_only:
+                    dispatcher.leave(self._slot)
+            await self._run.turnstile.through()
+
         def ended(outcome: CallOutcome) -> None:
-            self._ended(place, role, call_id, turn, outcome)
+            if outcome.kind == "refused":
+                pause = 1.0 if outcome.retry_after_s is None else outcome.retry_after_s
+                dispatcher.refused(place.endpoint, turn, pause)
+            elif not over:
+                dispatcher.replied(place.endpoint, turn)
+            self._ended(place, role, call_id, outcome)
 
         self.attempts += 1
         limits = self._run.plan.limits
@@ -263,28 +286,29 @@ class CellSession:
             assert task is not None  # executors run in the cell's task
             self._clock = self._loop.call_later(limits.case_timeout_s, task.cancel, "case_timeout")
         outcome = await self._run.client.send(
-            request, api_key=place.api_key, limits=limits, target=place.target, on_cancelled=ended
+            request,
+            api_key=place.api_key,
+            limits=limits,
+            target=place.target,
+            on_cancelled=ended,
+            on_decided=decided,
         )
         ended(outcome)
         return outcome
 
-    def _ended(self, place: Place, role: Role, call_id: str, turn: Turn, outcome: CallOutcome) -> None:
-        dispatcher = self._run.dispatcher
+    def _ended(self, place: Place, role: Role, call_id: str, outcome: CallOutcome) -> None:
         end = self._end = call_end(call_id, self._benchmark, outcome, place.target)
         # An executor that comes back without waiting for anything has the end committed with its result, in one
         # transaction; otherwise it goes to the journal at the loop's next turn.
         self._loop.call_soon(self._flush_end)
         if outcome.kind == "refused":
-            dispatcher.refused(
-                place.endpoint, turn, 1.0 if outcome.retry_after_s is None else outcome.retry_after_s
-            )
             return
         self.accepted += 1
         if role == "subject":
             self.latency_s += outcome.latency_s
             if self.cost_usd is not None:
                 self.cost_usd = None if end.cost_usd is None else _EXACT.add(self.cost_usd, end.cost_usd)
-        dispatcher.ended(place.endpoint, turn, outcome.reply.failure)
+        self._run.dispatcher.ended(place.endpoint, outcome.reply.failure)
 
     def _flush_end(self) -> None:
         end = self.take_end()

@@ -74,7 +74,8 @@ class Bench:
         finally:
             self.in_flight[target] -= 1
             self.in_flight["*"] -= 1
-        self.dispatcher.ended(endpoint, turn, failure)
+        self.dispatcher.replied(endpoint, turn)
+        self.dispatcher.ended(endpoint, failure)
         self.dispatcher.settled()
 
 
@@ -223,7 +224,8 @@ def test_the_budget_is_tried_again_while_calls_are_in_flight_and_then_ends_the_r
         in_flight["n"] += 1
         bench.dispatcher.granted(endpoint)
         await asyncio.sleep(0.001)
-        bench.dispatcher.ended(endpoint, turn, None)
+        bench.dispatcher.replied(endpoint, turn)
+        bench.dispatcher.ended(endpoint, None)
         budget["left"] += 3
         in_flight["n"] -= 1
         bench.dispatcher.settled()
@@ -258,7 +260,8 @@ def test_the_own_rate_limit_is_probed_one_call_at_a_time() -> None:
             bench.dispatcher.rate_limited(endpoint, free_at["at"])
             turn = await bench.dispatcher.turn(endpoint, slot, ready_at=free_at["at"])
         bench.dispatcher.granted(endpoint)
-        bench.dispatcher.ended(endpoint, turn, None)
+        bench.dispatcher.replied(endpoint, turn)
+        bench.dispatcher.ended(endpoint, None)
         bench.dispatcher.settled()
 
     async def scenario() -> Bench:
@@ -289,7 +292,9 @@ def test_a_stop_ends_or_lets_finish_what_runs(cancel: bool) -> None:
     async def scenario() -> tuple[Bench, float]:
         loop = asyncio.get_running_loop()
         bench = Bench({"x": 20}, body, concurrency=4)
-        loop.call_later(0.05, lambda: bench.dispatcher.stop("cancelled", cancel_as="cancelled" if cancel else None))
+        loop.call_later(
+            0.05, lambda: bench.dispatcher.stop("cancelled", cancel_as="cancelled" if cancel else None)
+        )
         started = loop.time()
         await bench.dispatcher.run()
         return bench, loop.time() - started
