@@ -20,8 +20,14 @@ from sr_bench_assets.partitions import partition_key
 from sr_bench_assets.tags import DATA_VERSION_TAG
 from tests.servers.hub import HubServer
 
-SOURCE = gpqa_diamond.BENCHMARK.source
-assert isinstance(SOURCE, HubSource)
+
+def pinned() -> HubSource:
+    source = gpqa_diamond.BENCHMARK.source
+    assert isinstance(source, HubSource)
+    return source
+
+
+SOURCE = pinned()
 (FILE,) = SOURCE.files
 
 
