@@ -6,15 +6,15 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
-from resources.dagster_storage import make_history
-from resources.store import Store
+from resources.dagster_storage import history_url, make_history
+from resources.store import DATABASE_ENV, Store
 
-# dagster-postgres reads SQLAlchemy 2 URLs of psycopg2; ours name psycopg 3.
-_POSTGRES = """
+HISTORY_ENV = "SR_BENCH_DAGSTER_DATABASE_URL"
+_POSTGRES = f"""
 storage:
   postgres:
     postgres_url:
-      env: SR_BENCH_DAGSTER_DATABASE_URL
+      env: {HISTORY_ENV}
 """
 
 
@@ -33,17 +33,16 @@ def prepare_dagster_home(store: Store) -> Path:
     """
     home = store.dagster_home
     text = settings_file("dagster.yaml").read_text()
-    database = os.environ.get("SR_BENCH_DATABASE_URL", "")
-    if database.startswith("postgresql"):
+    database = history_url(os.environ.get(DATABASE_ENV, ""))
+    if database is not None:
         text += _POSTGRES
-        scheme, _, rest = database.partition("://")
-        os.environ["SR_BENCH_DAGSTER_DATABASE_URL"] = f"{scheme.split('+')[0]}://{rest}"
+        os.environ[HISTORY_ENV] = database
     _write_if_changed(home / "dagster.yaml", text)
     # The webserver asks every first visitor for a newsletter address unless it believes it did so already.
     _write_if_changed(home / ".nux" / "nux.yaml", "seen: 1\n")
     os.environ["DAGSTER_HOME"] = str(home)
     os.environ["SR_BENCH_STORE"] = str(store.root)
-    make_history(home, database if database.startswith("postgresql") else None)
+    make_history(home, database)
     return home
 
 

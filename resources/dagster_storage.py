@@ -10,18 +10,35 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from filelock import FileLock
 
+SCHEMA = "sr_bench_dagster"
+"""Where Dagster's tables are in PostgreSQL: its `runs` and `alembic_version` are not the journal's."""
 _UNFINISHED = ".unfinished-"
+
+
+def history_url(journal_url: str) -> str | None:
+    """The URL of Dagster's history beside a journal at `journal_url`; None where that is not PostgreSQL.
+
+    The same database, another schema, and psycopg2, which dagster-postgres needs (psycopg 3 takes no parameter in
+    NOTIFY) and which is no longer what SQLAlchemy means by `postgresql:`.
+    """
+    parts = urlsplit(journal_url)
+    if parts.scheme.split("+")[0] not in ("postgresql", "postgres"):
+        return None
+    query = parse_qs(parts.query)
+    options = [*query.pop("options", []), f"-csearch_path={SCHEMA}"]
+    encoded = urlencode({**query, "options": [" ".join(options)]}, doseq=True, quote_via=quote)
+    return parts._replace(scheme="postgresql+psycopg2", query=encoded).geturl()
 
 
 def make_history(home: Path, database_url: str | None) -> None:
     """Create what the instance settings in `home` need, unless that was done before.
 
-    In `home` itself, or in the PostgreSQL database `database_url`. Safe in any number of processes, killed ones too:
-    the SQLite databases are made elsewhere and moved into place whole; PostgreSQL makes its tables in transactions.
+    In `home` itself, or in PostgreSQL at `database_url` (see `history_url`). Safe in any number of processes, killed
+    ones too: SQLite's databases are made elsewhere and moved into place whole; PostgreSQL's tables in transactions.
     """
     made = home / f".made-{_name_of(database_url)}"
     if made.is_file():
@@ -34,6 +51,7 @@ def make_history(home: Path, database_url: str | None) -> None:
         if database_url is None:
             _make_files(home)
         else:
+            _make_schema(database_url)
             _open_instance(home)
         made.touch(mode=0o600)
 
@@ -46,6 +64,15 @@ def _make_files(home: Path) -> None:
         if not (home / path.name).exists():
             os.rename(path, home / path.name)
     shutil.rmtree(fresh)
+
+
+def _make_schema(database_url: str) -> None:
+    from sqlalchemy import create_engine, make_url, text
+
+    engine = create_engine(make_url(database_url).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+    engine.dispose()
 
 
 def _open_instance(folder: Path) -> None:

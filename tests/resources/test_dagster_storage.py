@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from resources.dagster_storage import history_url
+
 ROOT = Path(__file__).parents[2]
 OPEN = """
 import sys
@@ -52,3 +54,23 @@ def test_a_killed_first_user_leaves_nothing_half_made(tmp_path: Path, later_s: f
     _, error = last.communicate(timeout=60)
     assert last.returncode == 0, error.decode()
     assert list(store.glob("dagster/.unfinished-*")) == []
+
+
+OPTIONS = "options=-csearch_path%3Dsr_bench_dagster"
+
+
+@pytest.mark.parametrize(
+    ("journal", "history"),
+    [
+        ("", None),
+        ("sqlite:///x.db", None),
+        ("postgresql+psycopg://u:p%40@h:1/d", f"postgresql+psycopg2://u:p%40@h:1/d?{OPTIONS}"),
+        ("postgres://h/d?sslmode=require", f"postgresql+psycopg2://h/d?sslmode=require&{OPTIONS}"),
+        (
+            "postgresql://h/d?options=-cx%3D9s",
+            f"postgresql+psycopg2://h/d?{OPTIONS.replace('-cs', '-cx%3D9s%20-cs')}",
+        ),
+    ],
+)
+def test_history_is_beside_the_journal_not_in_it(journal: str, history: str | None) -> None:
+    assert history_url(journal) == history
