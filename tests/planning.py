@@ -26,9 +26,10 @@ def publish_cases(
     benchmark: str = "mmlu-pro",
     profile: Profile = "smoke",
     seed: int = DEFAULT_SEED,
+    first: int = 0,
     **facts: Any,
 ) -> DatasetManifest:
-    """A published dataset of `count` made-up cases of one benchmark."""
+    """A published dataset of `count` made-up cases of one benchmark, numbered (and asking) from `first`."""
     lines = [
         encode_case(
             Case(
@@ -40,7 +41,7 @@ def publish_cases(
                 reference={"answer": "B"},
             )
         )
-        for number in range(count)
+        for number in range(first, first + count)
     ]
     source = SourceRecord(
         kind="local",
