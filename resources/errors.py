@@ -23,6 +23,9 @@ class SrBenchError(Exception):
         self.code = code or self.default_code
         self.field = field
         self.mend = mend
+        # Shown under the message by whatever prints the exception as such: tracebacks, Dagster's run page.
+        if mend:
+            self.add_note(f"{field}: {mend}" if field else mend)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object printed under `error` with `--json`."""
@@ -64,6 +67,8 @@ class Problems(SrBenchError):
     def __init__(self, summary: str, problems: list[SrBenchError]) -> None:
         super().__init__(summary)
         self.problems = problems
+        for problem in problems:
+            self.add_note("- " + "\n  ".join([problem.message, *getattr(problem, "__notes__", [])]))
 
     def as_dict(self) -> dict[str, Any]:
         return {**super().as_dict(), "problems": [problem.as_dict() for problem in self.problems]}

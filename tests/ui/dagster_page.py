@@ -15,13 +15,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = Path(os.environ.get("SR_BENCH_TEST_CHROMIUM", "/usr/bin/chromium"))
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 T = TypeVar("T")
 PATIENCE_S = 60
 
@@ -60,7 +66,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def until(found: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
+def until(found: Callable[[], T | None], patience_s: float = PATIENCE_S) -> T:
     """What `found` returns once it is true."""
     deadline = time.monotonic() + patience_s
     while not (value := found()):
@@ -150,8 +156,3 @@ class DagsterUi:
             answer = json.load(response)
         assert "errors" not in answer, answer
         return answer["data"]
-
-
-def metadata_row(page: Page, key: str) -> Locator:
-    """The row of a metadata table with this key."""
-    return page.get_by_role("row").filter(has=page.get_by_role("cell", name=key, exact=True))

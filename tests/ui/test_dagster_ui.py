@@ -19,7 +19,7 @@ from tests.servers.lab import RunningLab, lab_config, lab_in_process
 try:
     from playwright.sync_api import expect
 
-    from tests.ui.dagster_page import CHROMIUM, DagsterUi, browser, metadata_row, running_ui, until
+    from tests.ui.dagster_page import CHROMIUM, DagsterUi, browser, running_ui, until
 except ImportError as error:
     missing("chromium", str(error))
 
