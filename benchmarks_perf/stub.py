@@ -2,7 +2,9 @@
 
 POST …/chat/completions answers after `--latency-ms`, streamed when asked: `--events` text events, all at once or
 `--interval-ms` apart. The first event's text begins with the server's clock, `t=<seconds since the epoch>;`.
-GET /stats: requests, first and last times, most in flight, repeated bodies. POST /reset clears.
+`--refuse 0.2` answers that share of the requests at once with 429 and `Retry-After: 1`, drawn anew for each repetition.
+GET /stats: requests, first and last times, most in flight, bodies repeated although not refused, and how many bodies
+were refused how often. POST /reset clears.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ import argparse
 import asyncio
 import hashlib
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n"
+_REFUSAL = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 _USAGE = {"prompt_tokens": 60, "completion_tokens": 30, "total_tokens": 90}
 
 
@@ -27,22 +31,43 @@ class Stub:
     latency_s: float
     events: int
     interval_s: float
+    refuse: float = 0
     seen: set[bytes] = field(default_factory=set[bytes])
+    refused: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    """How often each body was refused."""
     stats: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def reset(self) -> None:
         self.seen.clear()
+        self.refused.clear()
         self.stats = {"n": 0, "dups": 0, "inflight": 0, "max_inflight": 0, "first": None, "last": None}
 
-    def begin(self, body: bytes) -> None:
+    def begin(self, body: bytes) -> bool:
+        """Count a request; False if it is refused."""
         digest = hashlib.blake2b(body, digest_size=12).digest()
         stats = self.stats
+        stats["n"] += 1
+        if self.refuse and self._refuses(digest):
+            return False
         stats["dups"] += digest in self.seen
         self.seen.add(digest)
-        stats["n"] += 1
         stats["inflight"] += 1
         stats["max_inflight"] = max(stats["max_inflight"], stats["inflight"])
         stats["first"] = stats["first"] or time.time()
+        return True
+
+    def _refuses(self, digest: bytes) -> bool:
+        before = self.refused.get(digest, 0)
+        drawn = hashlib.blake2b(digest + before.to_bytes(2), digest_size=8).digest()
+        if int.from_bytes(drawn) / 2**64 >= self.refuse:
+            return False
+        self.refused[digest] = before + 1
+        self.stats["first"] = self.stats["first"] or time.time()
+        return True
+
+    def chains(self) -> dict[str, int]:
+        """Number of refusals → how many bodies had as many."""
+        return {str(times): count for times, count in sorted(Counter(self.refused.values()).items())}
 
     def end(self) -> None:
         self.stats["inflight"] -= 1
@@ -79,14 +104,16 @@ class Connection(asyncio.Protocol):
     def _serve(self, path: bytes, body: bytes) -> None:
         stub = self._stub
         if path == b"/stats":
-            self._json(stub.stats)
+            self._json({**stub.stats, "refused": stub.chains()})
         elif path == b"/reset":
             stub.reset()
             self._json({})
         elif path.endswith(b"/models"):
             self._json({"data": []})
         else:
-            stub.begin(body)
+            if not stub.begin(body):
+                self._transport.write(_REFUSAL)
+                return
             stream = b'"stream":true' in body
             loop = asyncio.get_running_loop()
             if stream and stub.interval_s:
@@ -166,6 +193,7 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=50)
     parser.add_argument("--events", type=int, default=8)
     parser.add_argument("--interval-ms", type=float, default=0)
+    parser.add_argument("--refuse", type=float, default=0)
     arguments = parser.parse_args()
     try:
         import uvloop
@@ -173,7 +201,7 @@ def main() -> None:
         run: Any = uvloop.run
     except ImportError:
         run = asyncio.run
-    stub = Stub(arguments.latency_ms / 1000, arguments.events, arguments.interval_ms / 1000)
+    stub = Stub(arguments.latency_ms / 1000, arguments.events, arguments.interval_ms / 1000, arguments.refuse)
     run(serve(arguments.port, stub))
 
 
