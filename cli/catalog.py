@@ -28,27 +28,26 @@ def _show(entries: list[dict[str, Any]]) -> None:
 
     table = Table(title="Benchmarks (tasks per target)", title_justify="left")
     table.add_column("id", no_wrap=True)
-    for heading in ("capability", "kind"):
-        table.add_column(heading)
+    table.add_column("kind", no_wrap=True)
     for heading in ("smoke", "quick", "standard", "weight"):
-        table.add_column(heading, justify="right")
-    table.add_column("adapter")
-    table.add_column("needs")
+        table.add_column(heading, justify="right", no_wrap=True)
     for entry in entries:
-        needs = list(entry["needs"]) + (["HF_TOKEN"] if entry["source"]["gated"] else [])
-        if not entry["runnable"]:
-            needs.append("(prepare only)")
         counts = (str(entry["counts"][profile]) for profile in ("smoke", "quick", "standard"))
-        table.add_row(
-            entry["id"],
-            entry["capability"],
-            entry["kind"],
-            *counts,
-            entry["weight"],
-            entry["adapter_version"],
-            ", ".join(needs),
-        )
-    console = Console()
+        table.add_row(entry["id"], entry["kind"].replace("_", " "), *counts, entry["weight"])
+    console = Console(highlight=False)
     console.print(table)
     for entry in entries:
-        console.print(f"{entry['id']}: {entry['licence']}. {entry['access_note']}", markup=False)
+        console.print(f"{entry['id']} ({entry['adapter_version']}): {_about(entry)}", markup=False)
+
+
+def _about(entry: dict[str, Any]) -> str:
+    needs = [*entry["needs"], *(["HF_TOKEN"] if entry["source"]["gated"] else [])]
+    sentences = [
+        entry["title"],
+        entry["capability"],
+        f"Licence: {entry['licence']}",
+        entry["access_note"],
+        *([f"Needs: {', '.join(needs)}"] if needs else []),
+        *([] if entry["runnable"] else ["This version prepares and shows it, but cannot run it"]),
+    ]
+    return " ".join(f"{sentence.rstrip('.')}." for sentence in sentences)

@@ -134,16 +134,18 @@ def show_jobs(jobs: Sequence[Job]) -> None:
             "There is no preparation job. `sr-bench dataset prepare` makes one; `--local` works without."
         )
         return
-    table = Table("id", "status", "stage", "benchmarks", "profile", "dataset", "updated")
+    table = Table()
+    table.add_column("id", no_wrap=True, min_width=17)
+    for heading in ("status", "stage", "of", "dataset", "updated"):
+        table.add_column(heading)
     for job in jobs:
         table.add_row(
             job.id,
             job.status,
             job.stage or "",
-            ", ".join(job.request.benchmarks),
-            job.request.profile,
-            (job.dataset_id or "")[:12],
-            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.updated_at)),
+            f"{', '.join(job.request.benchmarks)} {job.request.profile}",
+            (job.dataset_id or "")[:8],
+            time.strftime("%d %b %H:%M", time.localtime(job.updated_at)),
         )
     console.print(table)
     for job in jobs:

@@ -73,7 +73,7 @@ def follow(store: Store, journal: Journal, job: Job) -> DatasetManifest:
 def _raised(job: Job) -> SrBenchError:
     error: dict[str, Any] = job.error or {}
     kind = {3: NotFound, 4: Unavailable}.get(error.get("exit_code", 2), SrBenchError)
-    mend = error.get("mend") or "Mend the cause."
+    mend = f"{(error.get('mend') or 'Mend the cause').rstrip('.')}."
     retry = f" Then `sr-bench dataset preparations {job.id} --retry` continues it."
     if error.get("code") == "interrupted":
         retry = ""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from resources.durable import replace_file
 from resources.errors import IntegrityError
@@ -76,6 +79,24 @@ def files_under(root: Path, relative: str) -> Iterator[tuple[str, Path]]:
             continue
         if path.is_symlink() or path.is_file():
             yield path.relative_to(root).as_posix(), path
+
+
+@contextmanager
+def shared_lock(folder: Path, url: str, progress: Progress) -> Iterator[None]:
+    """Of concurrent jobs that want the source in `folder`, one fetches it; the others wait here and then find it.
+
+    The system frees the lock of a process that dies.
+    """
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        progress(f"{url}: waiting for another job that fetches it", 0, None)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 RECEIPT = "receipt.json"

@@ -10,8 +10,6 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from filelock import FileLock
-
 from resources.durable import readable_os_errors
 from resources.errors import IntegrityError, NotFound, SrBenchError, Unavailable
 from resources.sources.fetched import (
@@ -23,6 +21,7 @@ from resources.sources.fetched import (
     no_progress,
     read_receipt,
     same_as_receipt,
+    shared_lock,
     write_receipt,
 )
 
@@ -55,7 +54,7 @@ def fetch_git(
     folder = git_folder(cache, url, revision, paths)
     with readable_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f"{revision}.lock")):
+        with shared_lock(folder, url, progress):
             checkout = folder / "checkout"
             files = _reusable(folder, checkout, paths)
             if files is None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from filelock import FileLock
-
 from resources.durable import readable_os_errors
 from resources.errors import IntegrityError
 from resources.sources.fetched import (
@@ -17,6 +15,7 @@ from resources.sources.fetched import (
     no_progress,
     read_receipt,
     same_as_receipt,
+    shared_lock,
     write_receipt,
 )
 from resources.sources.hub_download import DEFAULT_ENDPOINT, Download, HubAccess, verified
@@ -42,7 +41,7 @@ def fetch_hub(
     url = f"{DEFAULT_ENDPOINT}/datasets/{repo_id}"
     with readable_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f"{revision}.lock")):
+        with shared_lock(folder, url, progress):
             receipt = read_receipt(folder) or {"files": {}}
             known: dict[str, dict[str, object]] = receipt["files"]
             fetched: list[FetchedFile] = []

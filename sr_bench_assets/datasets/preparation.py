@@ -89,6 +89,8 @@ def prepare_one(
         local = LocalImport(request.source_path, request.revision)
     needed = installed_needs(benchmark, request.source_path)
     progress("install", f"{', '.join(needed)} (present)", len(needed), len(needed))
+    if local is None:
+        progress("download", benchmark.source.url, 0, None)
     fetched = fetch_source(
         store, benchmark, local, lambda what, done, total: progress("download", what, done, total)
     )
@@ -140,7 +142,7 @@ def _choose(
             f"{benchmark.id}: {error.message}",
             code=error.code,
             field=error.field,
-            mend=error.mend or _mend_shortfall(request, snapshot),
+            mend=error.mend or (_mend_shortfall(request, snapshot) if error.field == "profile" else None),
         ) from error
     cases = index.build(selection.positions)
     if identity is not None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field, field_validator, model_validator
 
 from resources.errors import SrBenchError
 from sr_bench_assets.benchmarks.contract import DEFAULT_SEED, Profile
 from sr_bench_assets.datasets.artifact import EvaluationRole, Frozen
+
+_PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_LABEL_CHARS = 200
 
 
 class PreparationRequest(Frozen):
@@ -20,10 +25,10 @@ class PreparationRequest(Frozen):
     limit: int | None = Field(default=None, ge=1)
     source_path: str | None = None
     revision: str | None = None
-    source_partition: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    source_partition: str | None = None
     exclusion_snapshot: str | None = None
     evaluation_role: EvaluationRole | None = None
-    sample_data: str | None = Field(default=None, min_length=1, max_length=200)
+    sample_data: str | None = None
     reuse: tuple[str, ...] = ()
     """Ids of datasets to take as they are, for conflicts that only a person can resolve."""
     fresh: bool = False
@@ -33,6 +38,29 @@ class PreparationRequest(Frozen):
     @classmethod
     def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value))
+
+    @field_validator("source_partition")
+    @classmethod
+    def _partition_name(cls, value: str | None) -> str | None:
+        if value is not None and not _PARTITION.fullmatch(value):
+            raise SrBenchError(
+                f"{value[:80]!r} is no name of a partition.",
+                field="--source-partition",
+                mend="Use the upstream's own name of its task collection, such as test or dev: up to 64 letters, "
+                "digits and . _ -",
+            )
+        return value
+
+    @field_validator("sample_data")
+    @classmethod
+    def _label(cls, value: str | None) -> str | None:
+        if value is not None and not 1 <= len(value.strip()) <= len(value) <= MAX_LABEL_CHARS:
+            raise SrBenchError(
+                f"The label of sample data has {len(value)} characters.",
+                field="--sample-data",
+                mend=f"Say in 1 to {MAX_LABEL_CHARS} characters whose data they are.",
+            )
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> PreparationRequest:

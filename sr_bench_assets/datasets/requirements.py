@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from resources.errors import NotFound
 from sr_bench_assets.benchmarks.contract import Benchmark, HubSource
@@ -23,7 +24,8 @@ def _packages(benchmark: Benchmark, source_path: str | None) -> list[str]:
     if isinstance(source, HubSource):
         if source_path is None:
             needed.append("huggingface_hub")
-        if (source_path or source.files[0]).endswith(".parquet"):
+        named = source_path if source_path and Path(source_path).suffix else source.files[0]
+        if named.endswith(".parquet"):
             needed.append("pyarrow")
     return needed
 

@@ -94,7 +94,9 @@ def select(
     if limit is not None:
         if not 1 <= limit <= wanted:
             raise SrBenchError(
-                f"a limit of {limit} is outside 1 to {wanted}, the size of profile {profile}", field="limit"
+                f"a limit of {limit} is outside 1 to {wanted}, the size of profile {profile}",
+                field="limit",
+                mend=f"choose a limit from 1 to {wanted}, or a larger profile",
             )
         wanted = limit
     if len(pool) < wanted:

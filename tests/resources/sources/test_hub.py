@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,8 @@ import pytest
 from resources.errors import IntegrityError, NotFound, SrBenchError, Unavailable
 from resources.sources import fetched as fetched_module
 from resources.sources.fetched import Fetched
-from resources.sources.hub import HubAccess, fetch_hub
+from resources.sources.hub import HubAccess, fetch_hub, stated_by_hub
+from resources.sources.kept import kept_hub, kept_import, remember_import
 from tests.servers.hub import HubServer
 
 REPO = "someone/tasks"
@@ -163,6 +166,54 @@ def test_two_jobs_share_one_download(hub: HubServer, tmp_path: Path) -> None:
     assert [job.exitcode for job in jobs] == [0, 0]
     assert len([s for s in hub.gets("big.parquet") if "/storage/" in s.path]) == 1
     assert len(hub.gets("small.csv")) == 1
+
+
+def test_a_job_that_waits_for_another_says_so(hub: HubServer, tmp_path: Path) -> None:
+    hub.faults.delay_s = 0.3
+    told: list[str] = []
+    first = threading.Thread(target=fetch, args=(tmp_path,))
+    first.start()
+    while not hub.seen:
+        time.sleep(0.01)
+    fetch_hub(tmp_path, REPO, REVISION, tuple(FILES), lambda what, done, total: told.append(what))
+    first.join()
+    assert told == [f"https://huggingface.co/datasets/{REPO}: waiting for another job that fetches it"]
+
+
+def test_what_the_hub_states_is_asked_without_downloading(hub: HubServer, tmp_path: Path) -> None:
+    fetch(tmp_path)
+    before = len(hub.gets(".csv")) + len(hub.gets(".parquet"))
+    stated = stated_by_hub(tmp_path, REPO, REVISION, list(FILES))
+    assert {name: same for name, (_, same) in stated.items()} == dict.fromkeys(FILES, True)
+    hub.repos[REPO][REVISION]["small.csv"] = b"a,b\n1,3\n"
+    etag, same = stated_by_hub(tmp_path, REPO, REVISION, ["small.csv"])["small.csv"]
+    assert not same
+    assert etag == hashlib.sha1(b"blob 8\0a,b\n1,3\n").hexdigest()
+    assert len(hub.gets(".csv")) + len(hub.gets(".parquet")) == before
+
+
+def test_kept_sources_are_found_again(hub: HubServer, tmp_path: Path) -> None:
+    assert kept_hub(tmp_path, REPO, REVISION) is None
+    fetched = fetch(tmp_path)
+    kept = kept_hub(tmp_path, REPO, REVISION)
+    assert kept is not None
+    assert {file.name: file.sha256 for file in kept.files} == {f.name: f.sha256 for f in fetched.files}
+    assert kept.now() == {file.name: file for file in fetched.files}
+    fetched.paths()["small.csv"].unlink()
+    assert kept.now()["small.csv"] is None
+
+
+def test_imports_are_remembered_by_their_bytes(tmp_path: Path) -> None:
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    assert kept_import(tmp_path / "cache", "0" * 64) is None
+    remember_import(tmp_path / "cache", "0" * 64, folder)
+    assert kept_import(tmp_path / "cache", "0" * 64) == folder
+    folder.rmdir()
+    assert kept_import(tmp_path / "cache", "0" * 64) is None
+    (tmp_path / "cache" / "imports" / f"{'0' * 64}.json").write_text("[]")
+    with pytest.raises(IntegrityError, match="not readable"):
+        kept_import(tmp_path / "cache", "0" * 64)
 
 
 def test_a_full_disk_is_one_clear_message(hub: HubServer, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from resources.errors import NotFound, SrBenchError
 from resources.store import Store
 from sr_bench_assets.benchmarks.contract import PROFILES
+from sr_bench_assets.datasets import requirements
 from sr_bench_assets.datasets.artifact import DatasetManifest, list_datasets, read_cases
 from sr_bench_assets.datasets.preparation import prepare
 from sr_bench_assets.datasets.request import PreparationRequest
@@ -120,6 +122,10 @@ def test_an_unknown_benchmark_is_refused_with_the_known_ones(store: Store) -> No
         ({"exclusion_snapshot": "h.json", "profile": "standard"}, "--source-partition"),
         ({"exclusion_snapshot": "h.json", "source_partition": "test"}, "--exclusion-snapshot"),
         ({"evaluation_role": "holdout", "profile": "standard"}, "--evaluation-role"),
+        ({"source_partition": "two words"}, "--source-partition"),
+        ({"sample_data": " "}, "--sample-data"),
+        ({"sample_data": "x" * 201}, "--sample-data"),
+        ({"limit": 501}, "limit"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(
@@ -129,3 +135,28 @@ def test_options_that_do_not_go_together_are_named(
         prepare_mmlu(**changes)
     assert caught.value.field == field
     assert caught.value.mend
+
+
+def test_progress_names_its_stages(
+    store: Store, mmlu_file: Path, prepare_gpqa: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, str]] = []
+    request = PreparationRequest(
+        benchmarks=("mmlu-pro",), profile="smoke", source_path=str(mmlu_file), revision="v1"
+    )
+    prepare(store, request, lambda stage, what, done, total: told.append((stage, what)))
+    assert [stage for stage, _ in told] == ["install", "freeze"]
+    assert told[0][1].startswith("orjson ")
+
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(requirements, "version", absent)
+    with pytest.raises(NotFound, match="orjson, which reads this source, is not installed") as caught:
+        prepare_gpqa()
+    assert caught.value.code == "missing_package"
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", "")
+    told.clear()
+    with pytest.raises(NotFound, match="git is not installed"):
+        prepare(store, PreparationRequest(benchmarks=("tau3",), profile="smoke"))
