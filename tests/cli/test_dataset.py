@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from cli.main import main
 from sr_bench_assets.benchmarks import gpqa_diamond, mmlu_pro
 from sr_bench_assets.benchmarks.contract import HubSource
 from tests.servers.hub import HubServer
@@ -86,8 +87,37 @@ def environment(hub: HubServer, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def dataset(environment: dict[str, str], tmp_path: Path) -> Command:
-    """`dataset("show", "--questions", HF_TOKEN=…)`: one command, its output captured."""
+def dataset(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`dataset("show", "--questions", HF_TOKEN=…)`: one command as the entry point runs it, its output captured.
+
+    It runs in this process, which saves a second of imports; the workers that it starts are processes of their own.
+    """
+    for name in set(os.environ) - set(environment):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        command = ["sr-bench", "--json", "dataset", *arguments]
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "argv", command)
+            patched.setattr(sys, "stdout", out)
+            patched.setattr(sys, "stderr", err)
+            for name, value in extra.items():
+                patched.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        texts = (stream.buffer.getvalue().decode() for stream in (out, err))
+        return subprocess.CompletedProcess(command, int(ended.value.code or 0), *texts)
+
+    return run
+
+
+@pytest.fixture
+def dataset_process(environment: dict[str, str], tmp_path: Path) -> Command:
+    """As `dataset`, in a process of its own."""
 
     def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -148,9 +178,11 @@ def test_a_changed_byte_is_refused_and_leaves_no_dataset(dataset: Command, hub: 
     assert document(dataset("show")) == []
 
 
-def test_no_wait_returns_the_job_which_goes_on_by_itself(dataset: Command, hub: HubServer) -> None:
+def test_no_wait_returns_the_job_which_goes_on_by_itself(
+    dataset: Command, dataset_process: Command, hub: HubServer
+) -> None:
     hub.faults.delay_s = 0.5
-    job = document(dataset("prepare", "--benchmark", "mmlu-pro", "--profile", "smoke", "--no-wait"))
+    job = document(dataset_process("prepare", "--benchmark", "mmlu-pro", "--profile", "smoke", "--no-wait"))
     assert job["status"] == "queued"
     deadline = time.monotonic() + 30
     while (state := document(dataset("preparations", job["id"])))["status"] in ("queued", "running"):
@@ -163,7 +195,7 @@ def test_no_wait_returns_the_job_which_goes_on_by_itself(dataset: Command, hub: 
 def test_interrupting_the_wait_does_not_end_the_preparation(
     dataset: Command, environment: dict[str, str], hub: HubServer
 ) -> None:
-    hub.faults.delay_s = 2.0
+    hub.faults.delay_s = 1.0
     command = [
         sys.executable,
         "-m",
@@ -272,7 +304,7 @@ def test_options_that_need_the_local_mode_say_so(dataset: Command) -> None:
 
 
 def test_options_and_catalog_list_all_benchmarks(dataset: Command, environment: dict[str, str]) -> None:
-    document(dataset("prepare", "--benchmark", "mmlu-pro", "--profile", "smoke"))
+    document(dataset("prepare", "--local", "--benchmark", "mmlu-pro", "--profile", "smoke"))
     found = document(dataset("options", HF_TOKEN=TOKEN))
     assert found["hub_token_set"] is True
     assert TOKEN not in json.dumps(found)

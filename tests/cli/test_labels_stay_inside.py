@@ -215,10 +215,3 @@ def test_nothing_in_dagsters_history_tells_a_label(obtain: Obtain, tmp_path: Pat
         )
     assert "categories" in events
     assert leaks(events) == []
-    home = tmp_path / "dagster"
-    home.mkdir()
-    with DagsterInstance.local_temp(str(home)) as instance:
-        materialize(store, next(m for m in manifests if m.benchmarks == ("simpleqa-verified",)), instance)
-    written = b"\n".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
-    assert b"categories" in written
-    assert leaks(written.decode(errors="replace")) == []
