@@ -81,7 +81,9 @@ class DagsterUi:
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
         self.url = url
-        page.set_default_timeout(20_000)
+        # A busy machine loads the code location in many seconds.
+        page.set_default_timeout(30_000)
+        expect.set_options(timeout=30_000)
 
     def open(self, path: str) -> Page:
         self.page.goto(self.url + path)
