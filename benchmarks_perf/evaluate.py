@@ -12,6 +12,8 @@ import re
 import resource
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from resources.journal.evidence import FramePlace, read_frame
 from resources.journal.runs import create_run, get_run
 from resources.store import Store
 from sr_bench_assets.plans.freeze import freeze_file
+from sr_bench_assets.plans.plan_store import get_plan, put_plan
 from sr_bench_assets.results.execution import RunExecution
 from tests.planning import manifest_document, publish_cases
 
@@ -30,15 +33,9 @@ _PRICE = {"input": "0.5", "cached_input": "0.05", "cache_write": "1", "output": 
 _CLOCK = re.compile(r"t=([0-9.]+);")
 
 
-def evaluate(
-    folder: Path, url: str, calls: int, concurrency: int, *, model: str, clocks: bool
-) -> dict[str, Any]:
-    """Evaluate `calls` made-up cases at one target; figures of the run.
-
-    `clocks`: also sample the event loop's lag, and compare each TTFT with the server's clock in its first event.
-    """
+def prepare(folder: Path, url: str, calls: int, concurrency: int, model: str) -> str:
+    """Freeze a plan of `calls` made-up cases at one target and create its run; the run's id."""
     store = Store.open(folder / "store")
-    journal = open_journal(store)
     dataset = publish_cases(store, calls)
     target = {
         "id": "stub",
@@ -52,8 +49,9 @@ def evaluate(
         json.dumps(manifest_document(dataset, targets=[target], limits=limits)), encoding="utf-8"
     )
     plan = freeze_file(folder / "manifest.json", store, {})
+    put_plan(store, plan)
     run, _ = create_run(
-        journal,
+        open_journal(store),
         plan_sha256=plan.plan_sha256,
         name="measurement",
         mode="live",
@@ -61,6 +59,18 @@ def evaluate(
         total_cells=calls,
         budget_usd=plan.limits.max_cost_usd,
     )
+    return run.id
+
+
+def evaluate(folder: Path, run_id: str, calls: int, *, clocks: bool) -> dict[str, Any]:
+    """Execute a prepared run; its figures.
+
+    `clocks`: also sample the event loop's lag, and compare each TTFT with the server's clock in its first event.
+    """
+    store = Store.open(folder / "store")
+    journal = open_journal(store)
+    run = get_run(journal, run_id)
+    plan = get_plan(store, run.plan_sha256)
     execution = RunExecution(store, journal, plan, run.id, [BENCHMARK], os.environ)
     lags: list[float] = []
     before = resource.getrusage(resource.RUSAGE_SELF)
@@ -133,15 +143,14 @@ def main() -> None:
     parser.add_argument("--clocks", action="store_true")
     parser.add_argument("--folder", type=Path, help="where to put the store; default a temporary folder")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        figures = evaluate(
-            Path(folder),
-            arguments.url,
-            arguments.calls,
-            arguments.concurrency,
-            model=arguments.model,
-            clocks=arguments.clocks,
-        )
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        folder = Path(name)
+        # In a process of its own, as with `plan` and `run`: the memory of preparing is not the runner's.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            run_id = pool.submit(
+                prepare, folder, arguments.url, arguments.calls, arguments.concurrency, arguments.model
+            ).result()
+        figures = evaluate(folder, run_id, arguments.calls, clocks=arguments.clocks)
     print(json.dumps(figures))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FactKind = Literal["results", "calls"]
 _TABLES: dict[FactKind, Table] = {"results": results, "calls": calls}
-_BATCH = 5_000
+_BATCH = 2_000
 
 
 def load_results(store: Store, journal: Journal, run_id: str, benchmark: str | None = None) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from resources.journal.seals import add_seal, get_seal
 from resources.store import Store
 from sr_bench_assets.results.facts import FactKind, arrow_batches, arrow_schema
 
-_ROW_GROUP = 5_000
+_ROW_GROUP = 2_000
 
 
 @dataclass(frozen=True)

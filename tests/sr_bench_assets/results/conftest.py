@@ -17,6 +17,7 @@ from resources.journal.connection import Journal, open_journal
 from resources.journal.results import ResultRow, list_results
 from resources.journal.runs import Run, create_run, get_run
 from resources.store import DATABASE_ENV, OBJECTS_ENV, Store
+from sr_bench_assets.datasets.combination import combine
 from sr_bench_assets.plans.freeze import freeze_file
 from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.plans.plan_store import put_plan
@@ -46,13 +47,19 @@ class World:
         lab: RunningLab,
         *,
         cases: int = 12,
+        benchmarks: Sequence[str] = (BENCHMARK,),
         targets: Sequence[str] = ("lab-small",),
         change: Callable[[dict[str, Any]], None] = lambda target: None,
         limits: Mapping[str, Any] | None = None,
         **members: Any,
     ) -> FrozenPlan:
-        """A frozen plan over made-up cases; `change` edits each target's document."""
-        dataset = publish_cases(self.store, cases)
+        """A frozen plan over made-up cases of each benchmark; `change` edits each target's document."""
+        # Other numbers in each, so that no two cases have the same question and so the same request body.
+        parts = [
+            publish_cases(self.store, cases, benchmark, first=1000 * number)
+            for number, benchmark in enumerate(benchmarks)
+        ]
+        dataset = parts[0] if len(parts) == 1 else combine(self.store, parts)
         chosen = [dict(target) for target in lab.targets if target["id"] in targets]
         for target in chosen:
             change(target)
@@ -81,7 +88,7 @@ class World:
         return run
 
     def execution(self, plan: FrozenPlan, run: Run) -> RunExecution:
-        return RunExecution(self.store, self.journal, plan, run.id, [BENCHMARK], self.env)
+        return RunExecution(self.store, self.journal, plan, run.id, list(plan.benchmarks), self.env)
 
     def execute(self, plan: FrozenPlan, run: Run | None = None) -> tuple[Run, PartitionOutcome]:
         """Run a plan to its end."""
@@ -89,7 +96,7 @@ class World:
         execution = self.execution(plan, run)
         execution.start()
         try:
-            outcome = execution.wait(BENCHMARK)
+            outcome = [execution.wait(benchmark) for benchmark in plan.benchmarks][-1]
         finally:
             execution.close()
         return get_run(self.journal, run.id), outcome

@@ -19,7 +19,7 @@ from resources.gateway.evidence import decode_evidence, rebuild_reply
 from resources.journal.evidence import FramePlace, read_frame
 from resources.journal.leases import acquire_lease
 from resources.journal.runs import get_run, list_events, request_cancel
-from sr_bench_assets.results.execution import ACTIVE
+from sr_bench_assets.results.execution import ACTIVE, RunExecution
 from sr_bench_assets.results.facts import load_calls, load_results
 from sr_bench_assets.results.sealing import seal_partition
 from tests.sr_bench_assets.results.conftest import BENCHMARK, World
@@ -336,6 +336,79 @@ def test_a_runner_with_a_lease_of_its_own_process_may_start(world: World) -> Non
     run = world.new_run(plan := world.plan(lab, cases=2))
     acquire_lease(world.journal, run.id, BENCHMARK)
     assert world.execute(plan, run)[0].status == "completed"
+
+
+def test_calls_flow_across_partition_borders(world: World) -> None:
+    """A slow last case of the first benchmark does not keep the second one's cells from being sent."""
+    slow = {"kind": "slow", "cases": [f"{BENCHMARK}/3"], "seconds": 3}
+    lab = world.lab(faults=[slow])
+    plan = world.plan(lab, cases=4, benchmarks=(BENCHMARK, "gpqa-diamond"), limits={"concurrency": 2})
+    run = world.new_run(plan)
+    execution = world.execution(plan, run)
+    execution.start()
+    execution.wait_for_cells("gpqa-diamond")
+    assert len(world.results(run)) == 7
+    second = execution.wait("gpqa-diamond")
+    first = execution.wait(BENCHMARK)
+    execution.close()
+    assert get_run(world.journal, run.id).status == "completed"
+    assert first.undispatched == second.undispatched == 0
+    assert first.seal != second.seal
+    assert load_results(world.store, world.journal, run.id, "gpqa-diamond").height == 4
+
+
+def test_judge_calls_are_recorded_apart(world: World) -> None:
+    judge = {
+        "id": "judge",
+        "kind": "single",
+        "model": "lab-judge",
+        "prices": {
+            "lab-judge": {"input": "0.4", "cached_input": "0.2", "cache_write": "0.4", "output": "1.6"}
+        },
+    }
+    lab = world.lab()
+    judge["base_url"] = lab.base_url
+    plan = world.plan(
+        lab,
+        cases=10,
+        benchmarks=("simpleqa-verified",),
+        auxiliary_targets={"judge": judge},
+        benchmark_options={"simpleqa-verified": {"grader_version": "sr-bench-reference-judge-v1"}},
+        limits={"concurrency": 3},
+    )
+    run, _ = world.execute(plan)
+    assert run.status == "completed"
+    calls = world.calls(run)
+    assert Counter(call.role for call in calls) == {"subject": 10, "judge": 10}
+    assert {call.target_id for call in calls} == {"lab-small"}
+    subject_cost = sum((call.cost_usd or Decimal(0) for call in calls if call.role == "subject"), Decimal(0))
+    assert sum((result.cost_usd or Decimal(0) for result in world.results(run)), Decimal(0)) == subject_cost
+    assert run.spent_usd > subject_cost
+
+
+def test_partitions_of_one_run_may_have_runners_of_their_own(world: World) -> None:
+    """The run goes on until the last partition's runner leaves; that one ends it."""
+    lab = world.lab()
+    plan = world.plan(lab, cases=3, benchmarks=(BENCHMARK, "gpqa-diamond"))
+    run = world.new_run(plan)
+    for benchmark, status in ((BENCHMARK, "running"), ("gpqa-diamond", "completed")):
+        execution = RunExecution(world.store, world.journal, plan, run.id, [benchmark], world.env)
+        execution.start()
+        execution.wait(benchmark)
+        execution.close()
+        assert get_run(world.journal, run.id).status == status
+    assert (lab.stats()["requests"], lab.stats()["resends"]) == (6, 0)
+
+
+def test_a_fifth_of_refusals_does_not_stop_a_target(world: World) -> None:
+    """Scattered refusals slow a target a little; each refused call waits alone."""
+    lab = world.lab(faults=[{"kind": "rate_limit", "rate": 0.2, "first_attempts": 1, "retry_after_s": 1}])
+    plan = world.plan(lab, cases=200, limits={"concurrency": 16})
+    started = time.monotonic()
+    run, _ = world.execute(plan)
+    assert run.status == "completed"
+    assert time.monotonic() - started < 30  # one after the other the pauses alone would take 40 s
+    assert lab.stats()["refused"] > 20
 
 
 def _until(condition: Callable[[], bool], seconds: float = 10) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 from sr_bench_assets.results.turnstile import Turnstile
 
@@ -26,7 +27,7 @@ def test_others_run_between_two_pieces_of_work() -> None:
     asyncio.run(scenario())
     work = [index for index, what in enumerate(seen) if what != "tick"]
     assert [seen[index] for index in work] == [f"heavy {number}" for number in range(5)]
-    assert all(after - before > 1 for before, after in zip(work, work[1:], strict=False))
+    assert all(after - before > 1 for before, after in itertools.pairwise(work))
 
 
 def test_a_cancelled_waiter_holds_up_nobody() -> None:
