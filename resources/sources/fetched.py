@@ -55,9 +55,9 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def hash_file(name: str, path: Path) -> FetchedFile:
-    """Read and hash one file. A symbolic link is hashed as its target's text, as git does, and not followed."""
-    if path.is_symlink():
+def hash_file(name: str, path: Path, *, follow_links: bool = False) -> FetchedFile:
+    """Read and hash one file. A symbolic link is hashed as its target's text, as git does, unless it is followed."""
+    if path.is_symlink() and not follow_links:
         target = str(path.readlink()).encode()
         return FetchedFile(name, path, hashlib.sha256(target).hexdigest(), len(target))
     return FetchedFile(name, path, sha256_file(path), path.stat().st_size)

@@ -33,7 +33,8 @@ def import_files(source_path: Path, names: Sequence[str], revision: str) -> Fetc
         root = source_path
         revision = verify_checkout(root, revision, [])
         found = [(name, _first_existing(root, name)) for name in names]
-    return _hashed(source_path, root, found, revision)
+    # A hub's local cache is made of links to its files: these are followed, for the bytes are what is imported.
+    return _hashed(source_path, root, found, revision, follow_links=True)
 
 
 def import_tree(source_path: Path, paths: Sequence[str], revision: str) -> Fetched:
@@ -138,7 +139,11 @@ def _first_existing(root: Path, name: str) -> Path:
     )
 
 
-def _hashed(given: Path, root: Path, found: list[tuple[str, Path]], revision: str) -> Fetched:
-    files: dict[str, FetchedFile] = {name: hash_file(name, path) for name, path in found}
+def _hashed(
+    given: Path, root: Path, found: list[tuple[str, Path]], revision: str, *, follow_links: bool = False
+) -> Fetched:
+    files: dict[str, FetchedFile] = {
+        name: hash_file(name, path, follow_links=follow_links) for name, path in found
+    }
     # Only the last part of the path: an artifact's identity must not depend on where it lay on one machine.
     return Fetched("local", f"local:{given.resolve().name}", revision, root, tuple(files.values()))

@@ -16,6 +16,7 @@ from resources.errors import SrBenchError
 from sr_bench_assets.benchmarks.contract import Benchmark, Case, GitSource, SourceFiles
 from sr_bench_assets.benchmarks.execution.single_call import graded_call
 from sr_bench_assets.benchmarks.grading.grids import GridFault, check_grid, grade_grids
+from sr_bench_assets.benchmarks.source_tables import tree_bytes
 
 ID = "arc-agi-2"
 FOLDER = "data/evaluation"
@@ -37,7 +38,7 @@ def read_cases(files: SourceFiles, seed: int) -> Iterable[Case]:
 
 def _case(stem: str, path: Path) -> Case:
     try:
-        puzzle = json.loads(path.read_bytes())
+        puzzle = json.loads(tree_bytes(path))
     except ValueError as error:
         _refuse(path, f"is no JSON: {error}")
     try:

@@ -30,6 +30,12 @@ def the_file(files: SourceFiles, name: str) -> Path:
     return files.files[name]
 
 
+def tree_bytes(path: Path) -> bytes:
+    """The bytes of a file of a repository. A symbolic link is the text of its target, as git holds it: what it points
+    to may lie outside of the repository, and must not get into a task."""
+    return str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+
+
 def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[Any]]:
     """The named columns of a Parquet, CSV or JSONL file as lists of equal length, in row order."""
     if path.suffix == ".parquet":

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from resources.errors import SrBenchError
 from sr_bench_assets.benchmarks.contract import Benchmark, Case, GitSource, SourceFiles
-from sr_bench_assets.benchmarks.source_tables import the_file
+from sr_bench_assets.benchmarks.source_tables import the_file, tree_bytes
 
 ID = "tau3"
 ROOT = "data/tau2/domains"
@@ -70,7 +70,7 @@ def visible_files(case: Case) -> list[str]:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(tree_bytes(path))
     except ValueError as error:
         raise SrBenchError(
             f"{path.name} is no JSON: {error}",

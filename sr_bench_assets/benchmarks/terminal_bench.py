@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from resources.canonical import content_hash, sha256_bytes
 from resources.errors import SrBenchError
 from sr_bench_assets.benchmarks.contract import Benchmark, Case, GitSource, SourceFiles
+from sr_bench_assets.benchmarks.source_tables import tree_bytes
 
 ID = "terminal-bench-2.1"
 FOLDER = "tasks"
@@ -44,12 +45,14 @@ def _case(task: str, tree: Mapping[str, Path]) -> Case:
     for name in (INSTRUCTION, CONFIGURATION):
         if name not in tree:
             _refuse(f"task {task}", f"has no {name}")
+        if tree[name].is_symlink():
+            _refuse(f"task {task}", f"has a symbolic link as {name}")
     try:
         configuration: dict[str, Any] = tomllib.loads(tree[CONFIGURATION].read_text("utf-8"))
         instruction = tree[INSTRUCTION].read_text("utf-8").strip()
     except ValueError as error:
         _refuse(f"task {task}", f"cannot be read: {error}")
-    hashes = {name: sha256_bytes(tree[name].read_bytes()) for name in sorted(tree)}
+    hashes = {name: sha256_bytes(tree_bytes(tree[name])) for name in sorted(tree)}
     metadata: dict[str, Any] = configuration.get("metadata", {})
     return Case(
         id=f"{ID}/{task}",

@@ -104,3 +104,16 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SrBenchError, match="is a file"):
         import_tree(tmp_path / "file", ["data"], "v1")
+
+
+def test_a_linked_file_is_hashed_by_its_bytes_and_a_linked_part_of_a_tree_by_its_target(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "blob").write_bytes(b"{}\n")
+    (tmp_path / "data").mkdir()
+    link = tmp_path / "data" / "tasks.jsonl"
+    link.symlink_to(tmp_path / "blob")
+    by_bytes = hashlib.sha256(b"{}\n").hexdigest()
+    assert import_files(link, ["data/test.parquet"], "v1").files[0].sha256 == by_bytes
+    assert import_files(tmp_path, ["data/tasks.jsonl"], "v1").files[0].sha256 == by_bytes
+    assert import_tree(tmp_path, ["data"], "v1").files[0].sha256 != by_bytes

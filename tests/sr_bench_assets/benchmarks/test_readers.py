@@ -233,3 +233,30 @@ def test_broken_tau3_domains_are_named(name: str, content: str, message: str, tm
 def test_broken_puzzles_are_named(content: str, tmp_path: Path) -> None:
     with pytest.raises(SrBenchError, match=r"aa\.json"):
         list(get_benchmark("arc-agi-2").read_cases(files(tmp_path, {"data/evaluation/aa.json": content}), 1))
+
+
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [
+        ("terminal-bench-2.1", "tasks/repair-a/instruction.md"),
+        ("arc-agi-2", "data/evaluation/aa.json"),
+        ("tau3", "data/tau2/domains/retail/tasks.json"),
+    ],
+)
+def test_a_link_out_of_a_repository_is_not_followed(id: str, name: str, tmp_path: Path) -> None:
+    files = SOURCES[id](tmp_path / "checkout")
+    outside = tmp_path / "outside"
+    (tmp_path / "checkout" / name).rename(outside)
+    (tmp_path / "checkout" / name).symlink_to(outside)
+    with pytest.raises(SrBenchError):
+        list(get_benchmark(id).read_cases(files, 1))
+
+
+def test_a_linked_environment_is_hashed_as_its_target(tmp_path: Path) -> None:
+    files = SOURCES["terminal-bench-2.1"](tmp_path)
+    before = next(iter(get_benchmark("terminal-bench-2.1").read_cases(files, 1)))
+    path = tmp_path / "tasks/repair-a/environment/Dockerfile"
+    path.unlink()
+    path.symlink_to("/")
+    after = next(iter(get_benchmark("terminal-bench-2.1").read_cases(files, 1)))
+    assert before.input["task_tree_sha256"] != after.input["task_tree_sha256"]
