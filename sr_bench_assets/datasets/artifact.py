@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +30,7 @@ from sr_bench_assets.benchmarks.contract import Case, Profile
 MANIFEST_VERSION = "sr-bench-dataset-1"
 CASES_FILE = "cases.jsonl"
 MANIFEST_FILE = "manifest.json"
+ABANDONED_AFTER_S = 3600.0
 Split = Literal["dev", "holdout"]
 EvaluationRole = Literal["holdout", "retest"]
 
@@ -189,6 +192,7 @@ def publish(store: Store, lines: Sequence[bytes], facts: Mapping[str, Any]) -> D
         read_lines(folder / CASES_FILE, manifest.sha256)
         return load_manifest(store, dataset_id)
     with readable_os_errors(folder):
+        _remove_abandoned(store.datasets_dir)
         temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=store.datasets_dir))
         try:
             document = {"id": dataset_id, **draft.identity()}
@@ -305,6 +309,14 @@ def _read_manifest(folder: Path) -> DatasetManifest:
             mend="Remove that folder and prepare the dataset again.",
         )
     return manifest
+
+
+def _remove_abandoned(datasets_dir: Path) -> None:
+    """Remove what killed preparations left half written; one that is being written now is younger."""
+    for left in datasets_dir.glob(".new-*"):
+        with suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > ABANDONED_AFTER_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _rename_once(temporary: Path, folder: Path) -> None:

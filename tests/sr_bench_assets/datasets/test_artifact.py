@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,7 +115,6 @@ def test_duplicate_case_ids_are_refused(store: Store, prepare_mmlu: Prepare) -> 
 
 def test_a_full_disk_publishes_nothing(store: Store, prepare_mmlu: Prepare, tmp_path: Path) -> None:
     import resource
-    import signal
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -126,6 +129,32 @@ def test_a_full_disk_publishes_nothing(store: Store, prepare_mmlu: Prepare, tmp_
     assert list_datasets(store) == []
     assert list(store.datasets_dir.iterdir()) == []
     assert prepare_mmlu(profile="quick").case_count == 500
+
+
+def test_a_kill_in_the_middle_of_a_freeze_publishes_nothing(
+    store: Store, prepare_mmlu: Prepare, mmlu_file: Path
+) -> None:
+    script = f"""
+import os, signal
+from resources.store import Store
+from sr_bench_assets.datasets import artifact
+from sr_bench_assets.datasets.preparation import prepare
+from sr_bench_assets.datasets.request import PreparationRequest
+artifact._rename_once = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+request = PreparationRequest(
+    benchmarks=("mmlu-pro",), profile="smoke", source_path={str(mmlu_file)!r}, revision="v1"
+)
+prepare(Store.open({str(store.root)!r}), request)
+"""
+    killed = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[3], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = store.datasets_dir.iterdir()
+    assert list_datasets(store) == []
+    with pytest.raises(NotFound):
+        load_manifest(store, left.name)
+    os.utime(left, (0, 0))
+    made = prepare_mmlu(profile="smoke")
+    assert [path.name for path in store.datasets_dir.iterdir()] == [made.id]
 
 
 def test_what_is_not_there_is_named(store: Store, tmp_path: Path) -> None:
