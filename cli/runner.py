@@ -19,6 +19,7 @@ import traceback
 from cli.partition_runs import PartitionRuns
 from resources.errors import SrBenchError
 from resources.journal.connection import Journal, open_journal
+from resources.journal.leases import live_runner
 from resources.journal.runs import Run, add_event, finish_run, get_run
 from resources.store import Store
 from sr_bench_assets.plans.plan_store import get_plan
@@ -90,7 +91,10 @@ def _work(store: Store, journal: Journal, run: Run) -> int:
 
 def _fail(journal: Journal, run: Run, reason: str) -> None:
     add_event(journal, run.id, "runner_error", reason)
-    finish_run(journal, run.id, "failed", reason)
+    if live_runner(journal, run.id) is None:
+        # With a lease of ours still held the run was not concluded: its cells get their states, and the run its
+        # end, from the reconciliation that finds this process dead. Another runner's run is not ours to end.
+        finish_run(journal, run.id, "failed", reason)
 
 
 if __name__ == "__main__":

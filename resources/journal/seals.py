@@ -11,6 +11,7 @@ import orjson
 from sqlalchemy import Row, insert, select
 
 from resources.journal.connection import Journal
+from resources.journal.patience import patiently
 from resources.journal.runs import lock_run
 from resources.journal.schema import seals
 
@@ -38,7 +39,21 @@ def add_seal(
     sha256: str,
     data: Mapping[str, Any] | None = None,
 ) -> Seal:
-    """Record an artifact as the next version of its kind; the newest one stands if it has the same hash."""
+    """Record an artifact as the next version of its kind; the newest one stands if it has the same hash.
+
+    An outage of the database is waited for.
+    """
+    return patiently(lambda: _add(journal, run_id, partition, kind, sha256, data))
+
+
+def _add(
+    journal: Journal,
+    run_id: str,
+    partition: str,
+    kind: str,
+    sha256: str,
+    data: Mapping[str, Any] | None,
+) -> Seal:
     with journal.begin() as connection:
         lock_run(connection, run_id)  # versions are counted by one process at a time
         newest = connection.execute(_newest_first(run_id, partition, kind).limit(1)).one_or_none()

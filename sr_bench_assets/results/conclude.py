@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from resources.journal.connection import Journal
 from resources.journal.leases import Lease
+from resources.journal.patience import patiently
 from resources.journal.record_text import load_json
 from resources.journal.runs import LIVE, RunStatus, end_run, lock_run
 from resources.journal.schema import results, run_leases
@@ -25,8 +26,15 @@ def conclude_run(
     """Give back `leases`; if no other runner is at work on the run, end it. Returns the run's status now.
 
     A run that was not stopped goes on while partitions of it have had no runner yet (they may be launched on
-    other machines). Of two runners that leave at once, the second one ends the run.
+    other machines). Of two runners that leave at once, the second one ends the run. An outage of the database is
+    waited for: cells that have all ended are no failed run.
     """
+    return patiently(lambda: _conclude(journal, plan, run_id, leases, stop))
+
+
+def _conclude(
+    journal: Journal, plan: FrozenPlan, run_id: str, leases: Sequence[Lease], stop: Stop | None
+) -> RunStatus:
     with journal.begin() as connection:
         run = lock_run(connection, run_id)
         for lease in leases:

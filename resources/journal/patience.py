@@ -1,0 +1,29 @@
+"""Repeating a transaction that an outage of the database interrupted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from resources.errors import Unavailable
+
+Result = TypeVar("Result")
+
+
+def patiently(transaction: Callable[[], Result], *, seconds: float = 60.0) -> Result:
+    """The result of `transaction`, repeated for up to `seconds` while the journal cannot be reached.
+
+    Only for transactions that may be repeated although an earlier commit succeeded whose acknowledgement was lost.
+    A full disk is not waited for. Raises the last `Unavailable`.
+    """
+    give_up = time.monotonic() + seconds
+    pause = 0.05
+    while True:
+        try:
+            return transaction()
+        except Unavailable as error:
+            if error.code == "disk_full" or time.monotonic() + pause > give_up:
+                raise
+        time.sleep(pause)
+        pause = min(pause * 2, 2.0)
