@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sr_bench_assets.results.pacing import (
@@ -62,6 +62,7 @@ def test_an_endpoint_that_takes_four_is_found_within_five_pauses() -> None:
     assert max(refusals[5:]) <= 2
 
 
+@settings(deadline=None)
 @given(st.integers(1, 1024), st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=400))
 def test_the_window_stays_within_its_bounds(ceiling: int, history: list[tuple[bool, int]]) -> None:
     window = Window(ceiling)
@@ -76,6 +77,7 @@ def test_the_window_stays_within_its_bounds(ceiling: int, history: list[tuple[bo
         assert 1 <= window.size <= ceiling
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.integers(1, 256), st.integers(0, 300))
 def test_the_window_recovers_when_nothing_is_refused(ceiling: int, refusals: int) -> None:
     window = Window(ceiling)
@@ -86,6 +88,7 @@ def test_the_window_recovers_when_nothing_is_refused(ceiling: int, refusals: int
     assert window.capacity == ceiling
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 32), st.lists(st.sampled_from(["http_error", "stalled", "cancelled", "ok"]), max_size=200)
 )
@@ -104,6 +107,7 @@ def test_the_breaker_opens_exactly_at_the_limit(limit: int, history: list[str]) 
         assert breaker.open == opened
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["take", "grant", "limit", "give"]), max_size=300))
 def test_a_rate_probe_never_loses_count(steps: list[str]) -> None:
     probe = RateProbe()
@@ -138,6 +142,7 @@ def test_a_rate_probe_doubles_with_each_grant() -> None:
     assert allowed[-1] == 5000
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["take", "accept", "refuse", "rate", "give"]), max_size=200), st.integers(1, 8)
 )
@@ -170,6 +175,7 @@ def test_a_pacer_counts_its_calls(steps: list[str], ceiling: int) -> None:
         assert pacer.in_flight == len(asking) + len(sent)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 2**32))
 def test_own_backoff_is_bounded(attempt: int, seed: int) -> None:
     pause = pause_after_refusal(None, attempt, random.Random(seed))
