@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,16 +113,18 @@ def test_cancel_stops_within_two_seconds(bench: Bench) -> None:
         file, _ = bench.frozen("slow", dataset, singles(lab)[:1], limits={"concurrency": 2})
         started = bench.ok("run", "--manifest", str(file), "--detach")
         _until(lambda: lab.stats()["requests"] == 2)
-        asked = time.monotonic()
         bench.ok("cancel", started["run_id"])
-        run = bench.wait(started["run_id"], timeout=10)
-        took = time.monotonic() - asked
+        run = bench.wait(started["run_id"], timeout=20)
 
         assert run["status"] == "cancelled"
-        assert took < 6  # two seconds, and the start of two commands on a busy machine
         assert run["progress"]["undispatched"] == 12
         assert run["progress"]["failed"] == 2
         assert lab.stats()["requests"] == 2
+    # By the journal's own times: starting commands on a busy machine takes longer than the promise.
+    calls = bench.ok("show", started["run_id"], "--calls")["calls"]
+    (asked,) = _column(bench, "select cancel_requested_at from runs")
+    assert [call["failure"] for call in calls] == ["cancelled", "cancelled"]
+    assert all(call["finished_at"] - asked < 2 for call in calls)
     assert bench("cancel", started["run_id"]).code == 2
 
 
@@ -159,9 +163,13 @@ def test_interrupted_wait_leaves_the_run_going(bench: Bench) -> None:
 
 
 def _runner_pid(bench: Bench, run_id: str) -> int:
-    with sqlite3.connect(bench.store / "journal.sqlite3") as connection:
-        (pid,) = connection.execute("select pid from run_leases where run_id = ?", (run_id,)).fetchone()
+    (pid,) = _column(bench, "select pid from run_leases where run_id = ?", run_id)
     return pid
+
+
+def _column(bench: Bench, query: str, *values: str) -> list[Any]:
+    with contextlib.closing(sqlite3.connect(bench.store / "journal.sqlite3")) as connection:
+        return [row[0] for row in connection.execute(query, values)]
 
 
 def _until(condition: object, timeout: float = 30) -> None:
