@@ -23,25 +23,29 @@ if TYPE_CHECKING:
 class WarmRunner:
     """A runner process that imports what it needs while the command still verifies the plan."""
 
+    store: Store
     process: subprocess.Popen[bytes]
 
     def hand_over(self, run_id: str) -> None:
         """Tell the runner which run is its own; it works on, whatever becomes of this process."""
         assert self.process.stdin is not None  # started with a pipe
-        self.process.stdin.write(f"{run_id}\n".encode())
-        self.process.stdin.close()
+        try:
+            self.process.stdin.write(f"{run_id}\n".encode())
+            self.process.stdin.close()
+        except BrokenPipeError:
+            # It died while it waited; the run is journaled and needs another one.
+            self.process = spawn_runner(self.store, run_id)
 
     def dismiss(self) -> None:
         """No run came of it: the runner ends when its input does."""
-        assert self.process.stdin is not None  # started with a pipe
-        if not self.process.stdin.closed:
+        if self.process.stdin is not None and not self.process.stdin.closed:
             self.process.stdin.close()
 
 
 @contextmanager
 def warm_runner(store: Store) -> Iterator[WarmRunner]:
     """A runner waiting for its run; dismissed if it was handed none."""
-    runner = WarmRunner(_start(store, "-", store.root / "runner.log"))
+    runner = WarmRunner(store, _start(store, "-", store.root / "runner.log"))
     try:
         yield runner
     finally:

@@ -94,6 +94,8 @@ async def chat(request: web.Request) -> web.StreamResponse:
     except ConnectionCut:
         outcome = "failed"
         return web.Response()
+    except ConnectionResetError:
+        return web.Response()  # the client has left: nobody reads it
     finally:
         counters.end(record, outcome)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import cli.runner
+from cli.launch import warm_runner
 from resources.errors import Unavailable
 from resources.journal.connection import Journal, open_journal
 from resources.journal.leases import acquire_lease
@@ -59,3 +60,14 @@ def test_a_run_that_could_not_be_concluded_is_left_to_reconciliation(
     assert cli.runner.main(run.id) == 2
     # Its cells may be open still; `failed` would keep reconciliation from giving them their states.
     assert get_run(journal, run.id).status == "running"
+
+
+def test_a_runner_that_died_while_it_waited_is_replaced(journal: Journal, run: Run) -> None:
+    with warm_runner(Store.open(None)) as runner:
+        waiting = runner.process
+        waiting.kill()
+        waiting.wait()
+        runner.hand_over(run.id)
+    assert runner.process is not waiting
+    assert runner.process.wait(60) == 2  # it took the run and found that there is no such plan
+    assert get_run(journal, run.id).status == "failed"
