@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -33,6 +34,9 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "lab": ("cli.lab", "lab", "Serve simulated models on loopback to rehearse a plan."),
     "ui": ("cli.ui", "ui", "Open the Dagster UI on this store."),
 }
+
+
+EXIT_UNEXPECTED = 1
 
 
 class LazyGroup(click.Group):
@@ -101,7 +105,25 @@ def main() -> None:
         show_error(SrBenchError(error.format_message(), code="usage"), as_json=as_json)
         sys.exit(2)
     except BrokenPipeError:
+        # Whoever read our output has had enough; nothing may be flushed into the closed pipe at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        show_error(unexpected(error), as_json=as_json)
+        sys.exit(EXIT_UNEXPECTED)
+
+
+def unexpected(error: Exception) -> SrBenchError:
+    """An error that no part of the program foresaw, in one line; its type and text, never a traceback."""
+    place = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+    cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return SrBenchError(
+        f"{type(error).__name__}: {cause}{place}",
+        code="unexpected",
+        mend="Run the command with --debug to see where; if it is not your system's fault, please report it.",
+    )
 
 
 if __name__ == "__main__":

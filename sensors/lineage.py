@@ -55,14 +55,16 @@ class Artifact:
 
 
 def newest_artifacts(store: Store) -> Iterator[Artifact]:
-    """The fetched source of every benchmark, and the newest dataset and plan of every benchmark × profile, that the
-    store has."""
+    """The source of every benchmark (fetched, else that of its newest dataset), and the newest dataset and plan of
+    every benchmark × profile, that the store has."""
+    manifests = list_datasets(store)
     for benchmark_id, benchmark in benchmarks().items():
-        record = kept_record(store, benchmark)
+        imported = (found.sources[benchmark_id] for found in manifests if benchmark_id in found.sources)
+        record = kept_record(store, benchmark) or next(imported, None)
         if record is not None:
             yield Artifact("task_source", benchmark_id, None, record.files_sha256, source_metadata(record))
     seen: set[tuple[str, str]] = set()
-    for manifest in list_datasets(store):
+    for manifest in manifests:
         for name in manifest.benchmarks:
             if (name, manifest.profile) in seen:
                 continue

@@ -1,0 +1,65 @@
+"""The command itself: flags anywhere, and how it ends for errors of every kind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.main import COMMANDS, app, flags_first, unexpected
+from tests.cli.evaluation import Bench
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["runs", "--json"], ["--json", "runs"]),
+        (["--json", "runs"], ["--json", "runs"]),
+        (["show", "x", "--debug", "--json"], ["--debug", "--json", "show", "x"]),
+        (["show", "--", "--json"], ["show", "--", "--json"]),
+        (["runs", "--json", "--json"], ["--json", "runs"]),
+    ],
+)
+def test_flags_of_the_whole_command_may_stand_anywhere(given: list[str], expected: list[str]) -> None:
+    assert flags_first(given) == expected
+
+
+def test_every_listed_command_exists() -> None:
+    for name in COMMANDS:
+        command = app.get_command(None, name)  # pyright: ignore[reportArgumentType]  # the context is not used
+        assert command is not None
+        assert command.help
+
+
+def test_unknown_command_and_option_are_usage_errors(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    for arguments in (["nonsense"], ["runs", "--nonsense"], ["show"]):
+        done = bench(*arguments)
+        assert done.code == 2
+        assert done.err.startswith("Error: ")
+        assert "Traceback" not in done.err
+    as_json = bench("nonsense", "--json")
+    assert json.loads(as_json.err)["error"]["code"] == "usage"
+
+
+def test_unexpected_errors_are_one_line() -> None:
+    error = unexpected(OSError(28, "No space left on device", "/some/file"))
+    assert error.message == "OSError: No space left on device (/some/file)"
+    assert error.code == "unexpected"
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    command = f"{sys.executable} -m cli.main catalog --json | head -c 10"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        env=bench.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
