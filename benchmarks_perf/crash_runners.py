@@ -1,7 +1,7 @@
 """Runner processes by the hundred: each is forked from one warmed interpreter, which spares it the imports.
 
-`python -m benchmarks_perf.crash_runners` reads one JSON object a line, `{"run_id", "store", "synced"}`, forks a
-process that runs `cli.runner` for it in a session of its own, and prints its pid. With `synced` the process
+`python -m benchmarks_perf.crash_runners` reads one JSON object a line, `{"run_id", "store", "synced", "die_at"}`, forks
+a process that runs `cli.runner` for it in a session of its own, and prints its pid. With `synced` the process
 records in that file what it fsyncs (`unsynced.py`).
 """
 
@@ -38,9 +38,16 @@ class RunnerForge:
         if not self._process.stdout.readline():
             raise SystemExit("the process that forks runners did not start")
 
-    def start(self, store: Path, run_id: str, *, synced: Path | None = None) -> int:
-        """Start a runner for `run_id`; its pid."""
-        order = {"run_id": run_id, "store": str(store), "synced": None if synced is None else str(synced)}
+    def start(
+        self, store: Path, run_id: str, *, synced: Path | None = None, die_at: int | None = None
+    ) -> int:
+        """Start a runner for `run_id`; its pid. `synced` and `die_at` go to `record_syncs`."""
+        order = {
+            "run_id": run_id,
+            "store": str(store),
+            "synced": None if synced is None else str(synced),
+            "die_at": die_at,
+        }
         assert self._process.stdin is not None  # both asked for
         assert self._process.stdout is not None
         with self._lock:
@@ -103,7 +110,7 @@ def _become_runner(order: dict[str, Any], main: Any) -> None:
         if order["synced"] is not None:
             from benchmarks_perf.unsynced import record_syncs
 
-            record_syncs(Path(order["synced"]))
+            record_syncs(Path(order["synced"]), order["die_at"])
         code = main(order["run_id"])
     except BaseException:
         traceback.print_exc()

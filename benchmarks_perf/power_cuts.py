@@ -33,6 +33,7 @@ from tests.servers.lab import RunningLab
 
 _FIRST_PLAN = 1_000_000
 CUT = "power cut: runner killed, unsynced writes lost"
+CUT_AT_SYNC = "power cut as the runner was about to sync a file"
 
 
 @dataclass
@@ -56,7 +57,7 @@ def cut_power(
     lineages: list[Lineage] = []
     problems: list[str] = []
     number = _FIRST_PLAN
-    while done.kills[CUT] < cuts:
+    while done.kills.total() < cuts:
         number += 1
         draw = random.Random(f"{seed}/{number}")
         _, plan = plans.plan(number, draw)
@@ -69,10 +70,10 @@ def cut_power(
             if run.id not in lineage.runs:
                 lineage.runs.append(run.id)
             journal.close()
-            cut = _run_and_cut(store, folder, run.id, forge, draw, done, done.kills[CUT] < cuts)
+            cut = _run_and_cut(store, folder, run.id, forge, draw, done, done.kills.total() < cuts)
             journal = open_journal(store)
-            if cut:
-                done.kills[CUT] += 1
+            if cut is not None:
+                done.kills[cut] += 1
                 problems += _after_cut(store, journal, run.id, lab.requests()[before:], lineages)
                 lineage.seen.update(completed_now(journal, run.id))
             reconcile_dead_runs(journal)
@@ -102,21 +103,31 @@ def _run_and_cut(
     draw: random.Random,
     done: PowerCuts,
     cut: bool,
-) -> bool:
-    """Run `run_id`; with `cut`, until a drawn instant. True if it was cut."""
+) -> str | None:
+    """Run `run_id`; with `cut`, until a drawn instant. How it was cut, None if it was not."""
     synced = folder / f"{run_id}.synced"
     synced.unlink(missing_ok=True)
     state = inventory(store.root)
-    pid = forge.start(store.root, run_id, synced=synced)
-    until = time.monotonic() + (draw.uniform(0.1, 3.5) if cut else 90)
+    die_at = draw.randint(1, 40) if cut and draw.random() < 0.5 else None
+    started = time.monotonic()
+    pid = forge.start(store.root, run_id, synced=synced, die_at=die_at)
+    until = started + (draw.uniform(0.1, 3.5) if cut and die_at is None else 90)
     while alive(pid) and time.monotonic() < until:
         time.sleep(0.003)
-    if not kill(pid):
-        return False
+    if kill(pid):
+        how = CUT
+    elif die_at is not None and _syncs(synced) == die_at - 1:
+        how = CUT_AT_SYNC
+    else:
+        return None
     lost = lose_unsynced(store.root, state, synced)
     done.bytes_lost += lost.bytes
     done.wal_bytes_lost += lost.wal_bytes
-    return True
+    return how
+
+
+def _syncs(synced: Path) -> int:
+    return len(synced.read_text().splitlines()) if synced.exists() else 0
 
 
 def _after_cut(

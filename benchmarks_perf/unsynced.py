@@ -12,8 +12,10 @@ and Dagster's own history below `dagster/`, which holds no promise of ours.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import signal
 import stat
 import struct
 from collections.abc import Callable
@@ -35,12 +37,19 @@ class Lost:
     wal_bytes: int = 0
 
 
-def record_syncs(path: Path) -> None:
-    """From now on append a line to `path` for every file or folder that this process syncs."""
+def record_syncs(path: Path, die_at: int | None = None) -> None:
+    """From now on append a line to `path` for every file or folder that this process syncs.
+
+    With `die_at` the process kills itself where it is about to sync for that time (from 1): at the worst moment,
+    with everything written and nothing safe.
+    """
+    turns = itertools.count(1)
     record = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def recording(sync: Callable[[int], None]) -> Callable[[int], None]:
         def synced(handle: Any) -> None:
+            if next(turns) == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
             number = handle if isinstance(handle, int) else handle.fileno()
             before = os.fstat(number)
             names = os.listdir(number) if stat.S_ISDIR(before.st_mode) else None
