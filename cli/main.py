@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -73,6 +74,18 @@ def app(ctx: click.Context, store_path: str | None, as_json: bool, debug: bool) 
     ctx.obj = Ctx(store_path, as_json, debug)
 
 
+def refuse_neighbour(paths: list[str]) -> None:
+    """Raise where the package `vllm-sr` is installed in this environment: its import package is called `cli` too,
+    and which of the two Python finds is a matter of luck."""
+    for folder in paths:
+        if folder and any(Path(folder).glob("vllm_sr-*.dist-info")):
+            raise SrBenchError(
+                f"vllm-sr is installed in the same environment ({folder}); both have an import package `cli`.",
+                code="environment",
+                mend="Give sr-bench an environment of its own, for example `uv tool install` or `make install`.",
+            )
+
+
 def flags_first(arguments: list[str]) -> list[str]:
     """The arguments with `--json` and `--debug`, wherever they stand before a `--`, moved to the front.
 
@@ -90,6 +103,7 @@ def main() -> None:
     as_json = "--json" in arguments[:2]
     debug = "--debug" in arguments[:2]
     try:
+        refuse_neighbour(sys.path)
         code = app.main(arguments, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except SrBenchError as error:

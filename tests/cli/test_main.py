@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import COMMANDS, app, flags_first, unexpected
+from cli.main import COMMANDS, app, flags_first, refuse_neighbour, unexpected
+from resources.errors import SrBenchError
 from tests.cli.evaluation import Bench
 
 
@@ -63,3 +64,10 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_a_neighbour_with_the_same_import_name_is_named(tmp_path: Path) -> None:
+    refuse_neighbour([str(tmp_path), "", "/no/such/folder"])
+    (tmp_path / "vllm_sr-0.5.0.dist-info").mkdir()
+    with pytest.raises(SrBenchError, match="vllm-sr is installed in the same environment"):
+        refuse_neighbour([str(tmp_path)])
