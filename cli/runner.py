@@ -20,6 +20,7 @@ from cli.partition_runs import PartitionRuns
 from resources.errors import SrBenchError
 from resources.journal.connection import Journal, open_journal
 from resources.journal.leases import live_runner
+from resources.journal.patience import patiently
 from resources.journal.runs import Run, add_event, finish_run, get_run
 from resources.store import Store
 from sr_bench_assets.plans.plan_store import get_plan
@@ -41,7 +42,7 @@ def main(argument: str) -> int:
         return 0
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     journal = open_journal(store)
-    run = get_run(journal, run_id)
+    run = patiently(lambda: get_run(journal, run_id))
     if run.is_terminal:
         print(f"Run {run.id} has ended already ({run.status}); nothing is sent again.", file=sys.stderr)
         return 0 if run.status == "completed" else 1
@@ -84,7 +85,7 @@ def _work(store: Store, journal: Journal, run: Run) -> int:
                 break
     finally:
         execution.close()
-    ended = get_run(journal, run.id)
+    ended = patiently(lambda: get_run(journal, run.id))
     materializer.scorecard()
     return 0 if ended.status == "completed" else 1
 

@@ -14,6 +14,7 @@ from resources.gateway.client import GatewayClient
 from resources.journal.calls import dispatched_cells
 from resources.journal.connection import Journal
 from resources.journal.leases import Lease, acquire_lease
+from resources.journal.patience import patiently
 from resources.journal.runs import add_event, get_run, start_run
 from resources.journal.writer import JournalWriter
 from resources.store import Store
@@ -109,7 +110,8 @@ class RunExecution:
         """
         started = threading.Event()
         try:
-            work = self._prepare()
+            # An outage may repeat it: leases that are ours stay ours, a started run stays started.
+            work = patiently(self._prepare)
         except BaseException as error:
             if self._leases:
                 # With a lease the run is ours to end; without, it is another runner's or has ended.
@@ -192,6 +194,7 @@ class RunExecution:
     # preparation, in the caller's thread
 
     def _prepare(self) -> _Work:
+        self._leases.clear()
         run = get_run(self._journal, self._run_id)
         for benchmark in self._partitions:
             self._leases.append(acquire_lease(self._journal, run.id, benchmark))
