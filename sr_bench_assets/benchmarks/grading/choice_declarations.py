@@ -58,10 +58,10 @@ def is_denied(text: str, end: int) -> bool:
     return _DENIED_AFTER.match(text, end) is not None
 
 
-def declarations(text: str) -> Iterator[Named]:
-    """What each declaration of `text` (narrowed) names, in order; denials and declarations without a letter are
-    left out."""
-    for label in _LABEL.finditer(text):
+def declarations_from_the_end(text: str) -> Iterator[Named]:
+    """What each declaration of `text` (narrowed) names, the last one first; denials and declarations without a letter
+    are left out. Only what is asked for is read: most replies are decided by their last declaration."""
+    for label in reversed(list(_LABEL.finditer(text))):
         if _DENIED_BEFORE.search(text, max(0, label.start() - _LOOK_BACK), label.start()):
             continue
         place = _operand_place(text, label)

@@ -13,7 +13,7 @@ from string import ascii_uppercase
 from typing import Literal
 
 from sr_bench_assets.benchmarks.contract import Case, Grade
-from sr_bench_assets.benchmarks.grading.choice_declarations import declarations, is_denied
+from sr_bench_assets.benchmarks.grading.choice_declarations import declarations_from_the_end, is_denied
 from sr_bench_assets.benchmarks.grading.choice_letters import (
     MARKUP,
     Letter,
@@ -101,15 +101,14 @@ def _only_letter(content: str) -> Letter | None:
 
 
 def _last_declared(text: str, letters: str) -> set[str]:
-    last: set[str] = set()
-    for named in declarations(text):
+    for named in declarations_from_the_end(text):
         distinct = set(named.letters)
         if named.several:
             # `both` or `either` with one readable letter still does not single one out.
-            last = {"both", *distinct}
-        elif len(distinct) > 1 or distinct <= set(letters):
-            last = distinct
-    return last
+            return {"both", *distinct}
+        if len(distinct) > 1 or distinct <= set(letters):
+            return distinct
+    return set()
 
 
 def _first_or_last_line(text: str, letters: str) -> set[str]:
