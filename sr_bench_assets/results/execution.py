@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import uvloop
+
 from resources.errors import Incomplete, SrBenchError
 from resources.gateway.client import GatewayClient
 from resources.journal.calls import dispatched_cells
@@ -235,7 +237,8 @@ class RunExecution:
         try:
             writer = JournalWriter(self._journal, self._run_id, self._store.evidence_dir(self._run_id))
             try:
-                asyncio.run(self._dispatch(work, writer, started))
+                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+                    loop.run(self._dispatch(work, writer, started))
             finally:
                 writer.close()
         except BaseException as error:
