@@ -30,7 +30,7 @@ ui: $(INSTALLED)
 	$(BIN)/sr-bench --store demo-store ui
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -28,7 +28,7 @@ CELLS = 14 * 3
 STOPPED_WITHIN_S = 2.0
 
 # One UI serves all tests of this module, in order, in one process.
-pytestmark = [pytest.mark.xdist_group("dagster_ui"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 
 @dataclass
