@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from types import TracebackType
 from typing import Literal
 
@@ -18,23 +19,23 @@ class CallClock:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, total_s: float, idle_s: float | None) -> None:
         self._loop = loop
-        self._deadline = loop.time() + total_s
+        self._deadline = time.monotonic() + total_s
         self._idle = idle_s
-        self._last = loop.time()
+        self._last = time.monotonic()
         self._handle: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
         self.expired: Literal["stall", "total_timeout"] | None = None
 
     def touch(self, now: float) -> None:
-        """Something arrived at `now` (loop time)."""
+        """Something arrived at `now` (monotonic seconds)."""
         self._last = now
 
     def watch_idle(self, idle_s: float) -> None:
         """From now on mind idleness too."""
         if self._idle is None:
             self._idle = idle_s
-            self._last = self._loop.time()
+            self._last = time.monotonic()
             self._arm()
 
     def __enter__(self) -> CallClock:
@@ -65,7 +66,7 @@ class CallClock:
 
     def _fire(self) -> None:
         self._handle = None
-        now = self._loop.time()
+        now = time.monotonic()
         if now >= self._deadline:
             self.expired = "total_timeout"
         elif self._idle is not None and now >= self._last + self._idle:

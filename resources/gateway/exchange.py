@@ -59,7 +59,7 @@ class Exchange:
         self._target = target
         self._loop = asyncio.get_running_loop()
         self._started_at = time.time()
-        self._t0 = self._loop.time()
+        self._t0 = time.monotonic()
         self.clock = CallClock(
             self._loop, limits.total_timeout_s, limits.idle_timeout_s if request.stream else None
         )
@@ -108,7 +108,7 @@ class Exchange:
                 response.close()
 
     def _head(self, response: aiohttp.ClientResponse) -> None:
-        now = self._loop.time()
+        now = time.monotonic()
         self.clock.touch(now)
         self._headers_us = int((now - self._t0) * 1e6)
         self._headers = kept_headers(response.headers)
@@ -143,7 +143,7 @@ class Exchange:
         builder = self._builder
         if builder is None:
             return
-        now = self._loop.time()
+        now = time.monotonic()
         self.clock.touch(now)
         room = self._limits.max_log_bytes - self._size
         over = len(chunk) > room
@@ -178,7 +178,7 @@ class Exchange:
     def _finish(self, end: End, error: BaseException | None = None) -> None:
         if self._end is None:
             self._end = end
-            self._end_at = self._loop.time()
+            self._end_at = time.monotonic()
             if error is not None:
                 self._detail = f"{type(error).__name__}: {error}"[:300]
 
