@@ -1,8 +1,6 @@
 """The only way to a model: one POST, exactly once, with its evidence.
 
-Built on aiohttp, whose connection pool stays cheap with hundreds of connections. Nothing here repeats a
-request: aiohttp itself retries only idempotent methods, and a POST is none. Redirects, proxies, cookies and
-netrc are off.
+Nothing here repeats a request, follows a redirect, keeps a cookie or asks the environment for proxies.
 """
 
 from __future__ import annotations
@@ -12,10 +10,9 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import cast
 
-import aiohttp
-
 from resources.gateway.exchange import CallLimits, Exchange
 from resources.gateway.outcome import CallOutcome
+from resources.gateway.pool import ConnectionPool
 from resources.gateway.record import End
 from resources.gateway.request import ChatRequest
 from resources.targets import Target
@@ -24,7 +21,6 @@ from resources.targets import Target
 # loses the call, so ours are given up well before.
 _KEEPALIVE_S = 1.5
 _STOPPED_FROM_OUTSIDE: frozenset[str] = frozenset({"case_timeout", "run_timeout", "cancelled"})
-_MAX_HEADER_BYTES = 262144
 
 
 class GatewayClient:
@@ -34,30 +30,22 @@ class GatewayClient:
     """
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-        self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+        self._pool: ConnectionPool | None = None
 
     async def __aenter__(self) -> GatewayClient:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            # A router's receipt of many child calls is one long header.
-            max_line_size=_MAX_HEADER_BYTES,
-            max_field_size=_MAX_HEADER_BYTES,
-        )
+        self._pool = ConnectionPool(_KEEPALIVE_S)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        self.close()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     async def send(
         self,
@@ -78,18 +66,11 @@ class GatewayClient:
         `on_decided` is awaited as soon as the exchange is over, with whether the server refused the request,
         before the outcome is worked out: the place to let others send first.
         """
-        if self._session is None:
+        if self._pool is None:
             raise RuntimeError("the client is not open: use `async with GatewayClient()`")
-        timeout = self._timeouts.get(limits.connect_timeout_s)
-        if timeout is None:
-            timeout = aiohttp.ClientTimeout(total=None, connect=limits.connect_timeout_s)
-            self._timeouts[limits.connect_timeout_s] = timeout
         call = Exchange(request, api_key, limits, target)
         try:
-            with call.clock:
-                await call.run(self._session, timeout)
-            if call.clock.expired is not None:
-                call.stopped(call.clock.expired)
+            await call.run(self._pool)
             if on_decided is not None:
                 await on_decided(call.refused)
         except asyncio.CancelledError as error:

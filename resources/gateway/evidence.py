@@ -7,8 +7,9 @@ object) and the raw bytes of the body (transfer coding removed, nothing else don
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, cast
 
 import orjson
@@ -78,14 +79,24 @@ class Evidence:
             at += size
 
 
-def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The response headers that evidence keeps, names in lower case; repeated ones joined by a comma."""
+def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The response headers that evidence keeps (names in lower case); repeated ones joined by a comma."""
     kept: dict[str, str] = {}
-    for name, value in headers.items():
-        name = name.lower()
-        if name in _KEPT_HEADERS or name.startswith(_KEPT_PREFIXES):
-            kept[name] = f"{kept[name]}, {value}" if name in kept else value
+    for raw, value in headers:
+        name = _kept_name(raw)
+        if name is not None:
+            try:
+                text = value.decode()
+            except UnicodeDecodeError:
+                text = value.decode("latin-1")
+            kept[name] = f"{kept[name]}, {text}" if name in kept else text
     return kept
+
+
+@lru_cache(maxsize=512)
+def _kept_name(raw: bytes) -> str | None:
+    name = raw.decode("latin-1")
+    return name if name in _KEPT_HEADERS or name.startswith(_KEPT_PREFIXES) else None
 
 
 def evidence_frame(evidence: Evidence) -> bytes:

@@ -6,15 +6,13 @@ import asyncio
 import time
 from typing import Protocol
 
-import aiohttp
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.payload import BytesPayload
-from yarl import URL
-
+from resources.gateway.address import post_address, request_head
 from resources.gateway.call_clock import CallClock
+from resources.gateway.connection import Connection, Headers
 from resources.gateway.evidence import Evidence, encode_evidence, kept_headers, rebuild_reply
 from resources.gateway.guards import OutputGuard, OutputLimits
 from resources.gateway.outcome import CallOutcome, is_refusal, retry_after_seconds
+from resources.gateway.pool import ConnectionPool
 from resources.gateway.record import End, Verdict, no_response
 from resources.gateway.redaction import without_key
 from resources.gateway.reply import ReplyBuilder
@@ -39,18 +37,8 @@ class CallLimits(OutputLimits, Protocol):
     def max_log_bytes(self) -> int: ...
 
 
-class _MarkedBody(BytesPayload):
-    """A request body that remembers whether any of it was handed to the transport."""
-
-    started = False
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        self.started = True
-        await super().write_with_length(writer, content_length)
-
-
 class Exchange:
-    """One call in flight. Run it inside its `clock`; then, or after `stopped`, ask for its `outcome`."""
+    """One call in flight, the receiver of its response. `run` it; then, or after `stopped`, ask for its `outcome`."""
 
     def __init__(self, request: ChatRequest, api_key: str | None, limits: CallLimits, target: Target) -> None:
         self._request = request
@@ -60,11 +48,13 @@ class Exchange:
         self._loop = asyncio.get_running_loop()
         self._started_at = time.time()
         self._t0 = time.monotonic()
-        self.clock = CallClock(
-            self._loop, limits.total_timeout_s, limits.idle_timeout_s if request.stream else None
-        )
-        self._body = _MarkedBody(request.body)
-        self._response: aiohttp.ClientResponse | None = None
+        idle_s = limits.idle_timeout_s if request.stream else None
+        self._clock = CallClock(self._loop, self._t0 + limits.total_timeout_s, idle_s, self.stopped)
+        self._connection: Connection | None = None
+        self._sent = False
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._draining: asyncio.TimerHandle | None = None
+        self._status: int | None = None
         self._headers: dict[str, str] = {}
         self._headers_us: int | None = None
         self._builder: ReplyBuilder | None = None
@@ -77,103 +67,81 @@ class Exchange:
         self._verdict: Verdict | None = None
         self._detail: str | None = None
 
-    async def run(self, session: aiohttp.ClientSession, timeout: aiohttp.ClientTimeout) -> None:
+    async def run(self, pool: ConnectionPool) -> None:
         """Send and read until the call is decided; sets `_end` unless the task is cancelled."""
-        headers = dict(self._request.headers)
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
         try:
-            response = await session.post(
-                URL(self._request.url),
-                data=self._body,
-                headers=headers,
-                allow_redirects=False,
-                timeout=timeout,
+            address = post_address(self._request.url)
+            head = request_head(address, self._request.headers, self._key, len(self._request.body))
+            connection = await pool.acquire(
+                address.origin, min(self._limits.connect_timeout_s, self._limits.total_timeout_s)
             )
-        except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            self._finish("connect_error", error)
+        except (OSError, ValueError) as error:
+            total = isinstance(error, TimeoutError) and self._over_time()
+            self._finish("total_timeout" if total else "connect_error", error)
             return
-        except (aiohttp.ClientError, OSError) as error:
-            self._finish("connection_lost", error)
-            return
-        self._response = response
-        self._head(response)
-        try:
-            await self._read(response.content)
-        except (aiohttp.ClientError, OSError) as error:
-            self._take_leftover()
-            self._finish("reset", error)
-        finally:
-            if not response.content.at_eof():
-                response.close()
+        self._connection = connection
+        self._clock.start()
+        self._sent = True
+        connection.exchange(head, self._request.body, self)
+        await self._over
 
-    def _head(self, response: aiohttp.ClientResponse) -> None:
+    def _over_time(self) -> bool:
+        return time.monotonic() >= self._t0 + self._limits.total_timeout_s
+
+    # what the connection calls
+
+    def head(self, status: int, headers: Headers) -> None:
+        """The response's head has arrived."""
         now = time.monotonic()
-        self.clock.touch(now)
+        self._clock.touch(now)
         self._headers_us = int((now - self._t0) * 1e6)
-        self._headers = kept_headers(response.headers)
-        self._builder = ReplyBuilder(response.status, self._headers, OutputGuard(self._limits))
+        self._status = status
+        self._headers = kept_headers(headers)
+        self._builder = ReplyBuilder(status, self._headers, OutputGuard(self._limits))
 
-    async def _read(self, content: aiohttp.StreamReader) -> None:
-        while self._end is None:
-            chunk = await content.readany()
-            if not chunk:
-                self._finish("eof")
-            else:
-                self._take(chunk)
-                if not self._request.stream:
-                    # A whole reply may be long in coming, but once it has begun it must not stop.
-                    self.clock.watch_idle(self._limits.idle_timeout_s)
-        stopped_by_us = self._verdict is not None or (self._builder and self._builder.verdict)
-        if not stopped_by_us and not content.at_eof():
-            await self._drain(content)
-
-    async def _drain(self, content: aiohttp.StreamReader) -> None:
-        """After the decisive event: wait a moment for the end of the body, keeping what still comes."""
-        try:
-            async with asyncio.timeout(_DRAIN_S):
-                while chunk := await content.readany():
-                    self._take(chunk)
-        except (TimeoutError, aiohttp.ClientError, OSError):
-            # Whatever happens after the decisive event is of no interest; the connection is closed.
-            return
-
-    def _take(self, chunk: bytes) -> None:
+    def body(self, data: bytes) -> None:
         """Keep and parse one read of the body, up to the limit of kept bytes."""
         builder = self._builder
-        if builder is None:
+        if builder is None or self._over.done():
             return
         now = time.monotonic()
-        self.clock.touch(now)
+        self._clock.touch(now)
+        if not self._request.stream:
+            # A whole reply may be long in coming, but once it has begun it must not stop.
+            self._clock.watch_idle(self._limits.idle_timeout_s)
         room = self._limits.max_log_bytes - self._size
-        over = len(chunk) > room
+        over = len(data) > room
         if over:
-            chunk = chunk[:room]
-        if chunk:
-            self._size += len(chunk)
-            self._chunks.append(chunk)
+            data = data[:room]
+        if data:
+            self._size += len(data)
+            self._chunks.append(data)
             self._read_us.append(int((now - self._t0) * 1e6))
-            builder.feed(chunk)
+            builder.feed(data)
             if self._ttft is None and builder.parts.has_output:
                 self._ttft = now - self._t0
-        if self._end is None:
-            if builder.finished:
-                self._finish("eof")
-            elif over:
+        if self._end is None and (builder.finished or over):
+            if not builder.finished:
                 self._verdict = "log_bytes_limit"
-                self._finish("eof")
+            self._finish("eof")
+            if self._verdict is not None or builder.verdict is not None:
+                self._hang_up()
+            else:
+                # The end of the body may still be on its way; with it the connection can be used again.
+                self._draining = self._loop.call_later(_DRAIN_S, self._hang_up)
 
-    def _take_leftover(self) -> None:
-        """Bytes that arrived before the break: aiohttp raises its error before it gives them out."""
-        if self._response is None:
-            return
-        content = self._response.content
-        # No public way to them, yet they are evidence (and may hold [DONE]); a test cuts streams at every
-        # byte.
-        pieces = list(getattr(content, "_buffer", ()))
-        if pieces:
-            pieces[0] = pieces[0][getattr(content, "_buffer_offset", 0) :]
-            self._take(b"".join(pieces))
+    def complete(self) -> None:
+        """The body is over."""
+        self._finish("eof")
+        self._let_go()
+
+    def broken(self, error: Exception | None) -> None:
+        """The connection ended first."""
+        # Whatever happens after the decisive event is of no interest.
+        self._finish(
+            "connection_lost" if self._status is None else "reset", error or EOFError("the server hung up")
+        )
+        self._let_go()
 
     def _finish(self, end: End, error: BaseException | None = None) -> None:
         if self._end is None:
@@ -182,29 +150,38 @@ class Exchange:
             if error is not None:
                 self._detail = f"{type(error).__name__}: {error}"[:300]
 
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._connection = None
+        self._clock.stop()
+        if self._draining is not None:
+            self._draining.cancel()
+            self._draining = None
+        if not self._over.done():
+            self._over.set_result(None)
+
     def stopped(self, end: End) -> None:
-        """The task was cancelled, by a limit or from outside."""
-        if self._end is None:
-            self._take_leftover()
-            self._finish(end)
-        if self._response is not None:
-            self._response.close()
+        """End the call now: a limit was reached, or the task is cancelled."""
+        self._finish(end)
+        self._hang_up()
 
     @property
     def refused(self) -> bool:
         """Whether the response's head refuses the request."""
-        return self._response is not None and is_refusal(self._response.status, self._headers)
+        return self._status is not None and is_refusal(self._status, self._headers)
 
     def outcome(self) -> CallOutcome:
         """What the call came to, with its evidence."""
         end: End = self._end or "cancelled"
-        response = self._response
-        receipt = None if response is None else read_receipt(self._headers)
-        if self._builder is None or response is None:
+        status = self._status
+        receipt = None if status is None else read_receipt(self._headers)
+        if self._builder is None:
             reply = no_response(end, self._detail)
-            status = None
         else:
-            status = response.status
             if self._unacknowledged(receipt):
                 self._verdict = self._verdict or "config_hash_mismatch"
             reply = self._builder.finish(end, self._verdict)
@@ -220,7 +197,7 @@ class Exchange:
             end=end,
             verdict=self._verdict,
             end_us=int((self._end_at - self._t0) * 1e6),
-            never_sent=not self._body.started,
+            never_sent=not self._sent,
             detail=self._detail,
             redacted=False,
             body=b"".join(self._chunks),

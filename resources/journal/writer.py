@@ -53,16 +53,17 @@ class _Asked:
     """One operation and the future that its asker waits on."""
 
     operation: Operation
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     answer: Verdict | None = None
     error: BaseException | None = None
+    withdrawn: bool = False
+    """A dispatch whose asker was cancelled while it waited."""
 
 
 class JournalWriter:
     """Journals the calls and results of one run from one process. Other processes may do so at the same time.
 
-    `evidence_dir` takes the evidence segments. Close it when all is written.
+    Used from one event loop. `evidence_dir` takes the evidence segments. Close it when all is written.
     """
 
     def __init__(self, journal: Journal, run_id: str, evidence_dir: Path) -> None:
@@ -71,7 +72,9 @@ class JournalWriter:
         self._evidence_dir = evidence_dir
         self._segments: dict[str, SegmentWriter] = {}
         self._reserved: dict[str, int] = {}
-        self._queue: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._queue: queue.SimpleQueue[list[_Asked] | None] = queue.SimpleQueue()
+        self._asking: list[_Asked] = []
         self._closed = False
         self._blocked_by_others = False
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
@@ -85,9 +88,12 @@ class JournalWriter:
         """
         asked = self._ask(dispatch)
         try:
-            return await asyncio.shield(asked.future)
+            return await asked.future
         except asyncio.CancelledError:
-            asked.future.add_done_callback(lambda future: self._withdraw(dispatch, future))
+            if asked.future.cancelled():
+                asked.withdrawn = True
+            else:
+                self._withdraw(asked)
             raise
 
     async def finish(self, end: CallEnd, result: ResultRow | None = None) -> None:
@@ -110,19 +116,31 @@ class JournalWriter:
         """Write all that was asked for, then stop. May be called twice."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         self._thread.join()
 
     def _ask(self, operation: Operation) -> _Asked:
         if self._closed:
             raise RuntimeError("the journal's writer is closed")
-        loop = asyncio.get_running_loop()
-        asked = _Asked(operation, loop, loop.create_future())
-        self._queue.put(asked)
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        asked = _Asked(operation, loop.create_future())
+        self._asking.append(asked)
+        if len(self._asking) == 1:
+            # Once for all that this turn of the loop asks for: each waking of the thread costs a change of the lock.
+            loop.call_soon(self._hand_over)
         return asked
 
-    def _withdraw(self, dispatch: Dispatch, future: asyncio.Future[Any]) -> None:
-        if future.cancelled() or future.exception() is not None or not isinstance(future.result(), Granted):
+    def _hand_over(self) -> None:
+        if self._asking:
+            asking, self._asking = self._asking, []
+            self._queue.put(asking)
+
+    def _withdraw(self, asked: _Asked) -> None:
+        dispatch = asked.operation
+        if not isinstance(dispatch, Dispatch) or not isinstance(asked.answer, Granted):
             return
         end = CallEnd(dispatch.call_id, dispatch.benchmark, "refused", spent_pico=0, failure="never_sent")
         with contextlib.suppress(
@@ -136,18 +154,18 @@ class JournalWriter:
         while open_:
             batch: list[_Asked] = []
             with contextlib.suppress(queue.Empty):
-                asked = self._queue.get(timeout=max(next_beat - time.monotonic(), 0.001))
+                asking = self._queue.get(timeout=max(next_beat - time.monotonic(), 0.001))
                 while True:
-                    if asked is None:
+                    if asking is None:
                         open_ = False
                     else:
-                        batch.append(asked)
+                        batch += asking
                     if len(batch) >= _MAX_BATCH:
                         break
-                    asked = self._queue.get_nowait()
+                    asking = self._queue.get_nowait()
             if batch:
                 self._commit(batch)
-                _answer(batch)
+                self._answer(batch)
             if time.monotonic() >= next_beat:
                 self._beat()
                 next_beat = time.monotonic() + HEARTBEAT_S
@@ -231,22 +249,18 @@ class JournalWriter:
             for (asked, end, result), place in zip(group, places, strict=True):
                 asked.operation = Finish(end, place, result)
 
-
-def _answer(batch: Sequence[_Asked]) -> None:
-    """Wake the askers, each loop once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Asked]] = {}
-    for asked in batch:
-        by_loop.setdefault(asked.loop, []).append(asked)
-    for loop, group in by_loop.items():
+    def _answer(self, batch: Sequence[_Asked]) -> None:
+        """Wake the askers, all at once."""
+        assert self._loop is not None  # somebody asked
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_set_answers, group)
+            self._loop.call_soon_threadsafe(self._set_answers, batch)
 
-
-def _set_answers(group: Sequence[_Asked]) -> None:
-    for asked in group:
-        if asked.future.done():
-            continue
-        if asked.error is not None:
-            asked.future.set_exception(asked.error)
-        else:
-            asked.future.set_result(asked.answer)
+    def _set_answers(self, batch: Sequence[_Asked]) -> None:
+        for asked in batch:
+            if asked.future.done():
+                if asked.withdrawn:
+                    self._withdraw(asked)
+            elif asked.error is not None:
+                asked.future.set_exception(asked.error)
+            else:
+                asked.future.set_result(asked.answer)

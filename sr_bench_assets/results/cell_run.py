@@ -51,7 +51,7 @@ class CellRunner:
             commit = self.calls.writer.finishing(end, _row(cell, case.id, result, session))
             if end is not None:
                 commit.add_done_callback(lambda _: session.settled())
-            await asyncio.shield(commit)
+            await commit
         await session.close()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact
@@ -77,7 +76,6 @@ class CellSession:
         "_loop",
         "_place",
         "_run",
-        "_session_id",
         "_slot",
         "_steps",
         "_turn",
@@ -108,11 +106,9 @@ class CellSession:
         self._calls_only = benchmark in run.calls_only
         self._case_id = case_id
         self._place = run.subjects[target_id]
-        # One conversation of a session-aware router is one cell of one run; the id tells nothing else.
-        self._session_id = sha256_bytes(f"{run.run_id}\n{case_id}\n{target_id}".encode())[:32]
         self._slot = slot
         self._turn: Turn | None = turn
-        self._steps: Counter[str] = Counter()
+        self._steps: dict[Role, int] = {}
         self._end: CallEnd | None = None
         self._commits: list[asyncio.Future[None]] = []
         self._clock: asyncio.TimerHandle | None = None
@@ -138,11 +134,12 @@ class CellSession:
             return failed_view("max_calls_per_case")
         self.call_count += 1
         place = self._place if role == "subject" else run.auxiliary[role]
+        session_id = None if place.target.kind == "single" else self._session_id()
         request = build_request(
-            place.target, run.plan.sampling, limits, messages, extra, session_id=self._session_id
+            place.target, run.plan.sampling, limits, messages, extra, session_id=session_id
         )
-        step = self._steps[role]
-        self._steps[role] += 1
+        step = self._steps.get(role, 0)
+        self._steps[role] = step + 1
         asked_at = self._loop.time()
         turn = await self._first_turn(place.endpoint, role)
         attempt = 0
@@ -175,7 +172,7 @@ class CellSession:
         """Wait until all ends of calls are durable."""
         self._flush_end()
         for commit in self._commits:
-            await asyncio.shield(commit)
+            await commit
 
     def settled(self) -> None:
         """The end that `take_end` gave away is in the journal."""
@@ -191,6 +188,11 @@ class CellSession:
         self._run.dispatcher.leave(self._slot)
 
     # the steps of one call
+
+    def _session_id(self) -> str:
+        """One conversation of a session-aware router is one cell of one run; the id tells nothing else."""
+        cell = f"{self._run.run_id}\n{self._case_id}\n{self._place.target.id}"
+        return sha256_bytes(cell.encode())[:32]
 
     async def _first_turn(self, endpoint: Endpoint, role: Role) -> Turn:
         if role == "subject" and self._turn is not None:

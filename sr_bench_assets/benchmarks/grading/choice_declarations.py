@@ -31,6 +31,13 @@ _LABEL = re.compile(
     rf"|(?P<heading>^[ \t]*(?:\#[\#*_ \t]*|[*_]+)answer[*_ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
+# Every label holds one of these; looking for them first spares the expression nearly all of a long reply.
+_KEYWORDS = ("answer", "option", "choice", "antwort", "r\u00e9ponse", "reponse", "respuesta", "\u7b54\u6848")
+_QUALIFIERS = ("final", "best", "correct", "right")
+_TAGS = ("<final_", "<")
+_BETWEEN = " \t*_`~"
+_LONGEST_GAP = 16
+_HEADING_MARKS = " \t#*_"
 _LINE_REST = re.compile(r"[ \t*_`~\"']*$", re.MULTILINE)
 _BEFORE_HEADING = re.compile(rf"^[ \t#>*_]*(?:(?:the|my|your){_SOME})?$", re.IGNORECASE)
 # Empty lines, an opening code fence and the mark of a quotation or list item before the letter on its own line.
@@ -61,13 +68,55 @@ def is_denied(text: str, end: int) -> bool:
 def declarations_from_the_end(text: str) -> Iterator[Named]:
     """What each declaration of `text` (narrowed) names, the last one first; denials and declarations without a letter
     are left out. Only what is asked for is read: most replies are decided by their last declaration."""
-    for label in reversed(list(_LABEL.finditer(text))):
+    for label in reversed(_labels(text)):
         if _DENIED_BEFORE.search(text, max(0, label.start() - _LOOK_BACK), label.start()):
             continue
         place = _operand_place(text, label)
         named = None if place is None else read_named(text, place)
         if named is not None and not is_denied(text, named.end):
             yield named
+
+
+def _labels(text: str) -> list[re.Match[str]]:
+    """All that `_LABEL.finditer` finds, tried only where a keyword says that a label may begin."""
+    folded = text.lower()
+    if len(folded) != len(text):  # a few capitals are longer in lower case: places would not agree
+        return list(_LABEL.finditer(text))
+    found: list[re.Match[str]] = []
+    taken = 0
+    earlier = -1
+    for keyword in sorted(place for word in _KEYWORDS for place in _places(folded, word)):
+        for start in _starts(folded, keyword, earlier):
+            label = _LABEL.match(text, start) if start >= taken else None
+            if label is not None:
+                found.append(label)
+                taken = label.end()
+                break
+        earlier = keyword
+    return found
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
+
+
+def _starts(text: str, keyword: int, earlier: int) -> Iterator[int]:
+    """Where a label that holds the keyword at `keyword` can begin, from the left; `earlier` is the keyword before."""
+    line = text.rfind("\n", max(earlier, 0), keyword) + 1
+    if (line or earlier < 0) and not text[line:keyword].strip(_HEADING_MARKS):
+        yield line
+    for tag in _TAGS:
+        if text.endswith(tag, 0, keyword):
+            yield keyword - len(tag)
+    start = max(keyword - _LONGEST_GAP, 0)
+    before = start + len(text[start:keyword].rstrip(_BETWEEN))
+    for word in _QUALIFIERS:
+        if text.endswith(word, 0, before):
+            yield before - len(word)
+    yield keyword
 
 
 def _operand_place(text: str, label: re.Match[str]) -> int | None:

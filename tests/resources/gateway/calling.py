@@ -7,6 +7,8 @@ import json
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+import uvloop
+
 from resources.gateway.client import GatewayClient
 from resources.gateway.evidence import Evidence, decode_evidence, rebuild_reply
 from resources.gateway.outcome import CallOutcome
@@ -74,10 +76,11 @@ def checked_evidence(outcome: CallOutcome) -> Evidence:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run one test's coroutine, bounded so that a hang fails instead of waiting."""
+    """Run one test's coroutine on the loop that runs use, bounded so that a hang fails instead of waiting."""
 
     async def bounded() -> T:
         async with asyncio.timeout(30):
             return await work
 
-    return asyncio.run(bounded())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+        return loop.run(bounded())

@@ -54,9 +54,22 @@ def test_damage_is_noticed() -> None:
 
 def test_only_headers_of_interest_are_kept() -> None:
     kept = kept_headers(
-        {"Set-Cookie": "session=1", "X-VSR-Selected-Model": "m", "Content-Type": "a/b", "X-Other": "no"}
+        [
+            (b"set-cookie", b"session=1"),
+            (b"x-vsr-selected-model", b"m"),
+            (b"content-type", b"a/b"),
+            (b"x-other", b"no"),
+            (b"via", b"one"),
+            (b"via", "zwei \u2192".encode()),
+            (b"server", b"caf\xe9"),
+        ]
     )
-    assert kept == {"x-vsr-selected-model": "m", "content-type": "a/b"}
+    assert kept == {
+        "x-vsr-selected-model": "m",
+        "content-type": "a/b",
+        "via": "one, zwei \u2192",
+        "server": "caf\xe9",
+    }
 
 
 @pytest.mark.parametrize(

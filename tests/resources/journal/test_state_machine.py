@@ -107,6 +107,7 @@ class JournalMachine(RuleBasedStateMachine):
         start_run(self.journal, run.id)
         self.writer = JournalWriter(self.journal, run.id, self.store.evidence_dir(run.id))
         self.model = Model()
+        self.loop = asyncio.Runner()
 
     def together(self, *operations: Any) -> list[Any]:
         """Run coroutines at once, so that the writer commits them in groups of its choice."""
@@ -114,7 +115,7 @@ class JournalMachine(RuleBasedStateMachine):
         async def gather() -> list[Any]:
             return list(await asyncio.gather(*operations))
 
-        return asyncio.run(gather())
+        return self.loop.run(gather())
 
     @rule(
         asked=st.lists(
@@ -211,6 +212,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.writer.close()
+        self.loop.close()
         self.journal.close()
         shutil.rmtree(self.folder)
 

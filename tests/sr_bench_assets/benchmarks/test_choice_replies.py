@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sr_bench_assets.benchmarks.contract import Case
+from sr_bench_assets.benchmarks.grading import choice_declarations
 from sr_bench_assets.benchmarks.grading.multiple_choice import grade_choice, read_choice
 
 GROUPS = json.loads((Path(__file__).parent / "choice_replies.json").read_text("utf-8"))["groups"]
@@ -137,3 +138,58 @@ def test_anything_but_the_right_letter_is_not_correct() -> None:
     grades = [grade_choice(case, text) for text in ("B", "A", "C", "A or B?", "Answer: A or B")]
     assert [grade.correct for grade in grades] == [True, False, False, False, False]
     assert [grade.reason for grade in grades] == [None, None, "unparsed", "unparsed", "ambiguous"]
+
+
+_WORDS = st.sampled_from(
+    [
+        "final",
+        "Best",
+        "correct",
+        "right",
+        "answer",
+        "ANSWER",
+        "option",
+        "choice",
+        "is",
+        "is:",
+        ":",
+        " ",
+        " " * 15,
+        "\t",
+        "*",
+        "**",
+        "_",
+        "`",
+        "#",
+        "\n",
+        "<",
+        "<final_",
+        "<answer>",
+        "antwort",
+        "lautet",
+        "réponse",
+        "RÉPONSE",
+        "est",
+        "respuesta",
+        "es",
+        "答案",
+        "应该",
+        "是",
+        "：",
+        "İ",
+        "(B)",
+        "C",
+        "the",
+        "'",
+        "x1",
+        "\r",
+    ]
+)
+
+
+@given(st.lists(_WORDS, max_size=20).map("".join))
+def test_labels_are_found_by_keyword_as_by_searching_everywhere(text: str) -> None:
+    found = choice_declarations._labels(text)
+    assert [label.span() for label in found] == [
+        label.span() for label in choice_declarations._LABEL.finditer(text)
+    ]
