@@ -11,11 +11,16 @@ import os
 import re
 import resource
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from resources.gateway.evidence import decode_evidence
 from resources.journal.calls import list_calls
@@ -74,25 +79,29 @@ def evaluate(folder: Path, run_id: str, calls: int, *, clocks: bool) -> dict[str
     execution = RunExecution(store, journal, plan, run.id, [BENCHMARK], os.environ)
     lags: list[float] = []
     before = resource.getrusage(resource.RUSAGE_SELF)
+    others_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     execution.start()
     if clocks and execution.loop is not None:
         asyncio.run_coroutine_threadsafe(_watch_lag(lags), execution.loop)
-    execution.wait_for_cells(BENCHMARK)
+    with _children_watched() as others_rss:
+        execution.wait_for_cells(BENCHMARK)
     called = time.perf_counter()
     between = resource.getrusage(resource.RUSAGE_SELF)
     execution.wait(BENCHMARK)
     execution.close()
     after = resource.getrusage(resource.RUSAGE_SELF)
+    others = _cpu(others_before, resource.getrusage(resource.RUSAGE_CHILDREN))
     evidence = sum(path.stat().st_size for path in store.evidence_dir(run.id).iterdir())
     journal_bytes = sum(path.stat().st_size for path in store.root.glob("journal.sqlite3*"))
     figures: dict[str, Any] = {
         "status": get_run(journal, run.id).status,
         "calls_wall_s": called - started,
-        "calls_cpu_s": _cpu(before, between),
+        "calls_cpu_s": _cpu(before, between) + others,
+        "committer_cpu_s": others,
         "seal_wall_s": time.perf_counter() - called,
         "seal_cpu_s": _cpu(between, after),
-        "rss_mb": after.ru_maxrss / 1024,
+        "rss_mb": after.ru_maxrss / 1024 + max(others_rss, default=0) / 1e6,
         "journal_bytes_per_call": journal_bytes / calls,
         "evidence_bytes_per_call": evidence / calls,
     }
@@ -106,6 +115,24 @@ def evaluate(folder: Path, run_id: str, calls: int, *, clocks: bool) -> dict[str
             "ttft_error_p99_ms": _p99([abs(error) for error in errors if error is not None]) * 1000,
         }
     return figures
+
+
+@contextmanager
+def _children_watched() -> Iterator[list[int]]:
+    """Samples of the memory of this process's children (the one that commits), in bytes."""
+    samples: list[int] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            with suppress(psutil.Error):
+                samples.append(sum(child.memory_info().rss for child in psutil.Process().children()))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    yield samples
+    over.set()
+    watching.join()
 
 
 async def _watch_lag(lags: list[float]) -> None:

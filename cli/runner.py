@@ -4,19 +4,23 @@
 `sr-bench run` starts it so, to have the imports done while it verifies the plan. It outlives its starter.
 """
 
-# ruff: noqa: E402 - the imports below are what takes the time; the collector rests meanwhile
+# ruff: noqa: E402 - the imports below take time; the collector rests meanwhile, and until all are done
 from __future__ import annotations
 
 import gc
 
 gc.disable()
 
+from resources.journal.commit_process import CommitProcess
+
+# Now, as long as this process is small, has no threads and no open database.
+COMMITS = CommitProcess.forked() if __name__ == "__main__" else None
+
 import logging
 import os
 import sys
 import traceback
 
-from cli.partition_runs import PartitionRuns
 from resources.errors import SrBenchError
 from resources.journal.connection import Journal, open_journal
 from resources.journal.leases import live_runner
@@ -26,9 +30,6 @@ from resources.store import Store
 from sr_bench_assets.plans.plan_store import get_plan
 from sr_bench_assets.results.execution import RunExecution
 from sr_bench_assets.results.scope import RunScopeCells, partitions_of
-
-gc.freeze()  # what was imported stays for good: the collector need not look at it again
-gc.enable()
 
 NOT_OURS = ("run_active", "run_ended")
 """Errors that say another runner has the run, or had it: it is not this one's to end."""
@@ -74,11 +75,19 @@ def _handed_over(store: Store) -> str:
 def _work(store: Store, journal: Journal, run: Run) -> int:
     plan = get_plan(store, run.plan_sha256)
     partitions = partitions_of(plan, RunScopeCells.parse(run.scope))
-    execution = RunExecution(store, journal, plan, run.id, partitions, os.environ)
-    materializer = PartitionRuns(store, journal, plan, run.id)
-    execution.should_stop = materializer.cancelled_in_dagster
+    execution = RunExecution(store, journal, plan, run.id, partitions, os.environ, commits=COMMITS)
     execution.start()
     try:
+        # Calls are in flight: now there is time for what takes most of a second to import.
+        import polars  # noqa: F401 - what seals and reports will ask for
+        import pyarrow.parquet  # noqa: F401
+
+        from cli.partition_runs import PartitionRuns
+
+        gc.freeze()  # what was imported stays for good: the collector need not look at it again
+        gc.enable()
+        materializer = PartitionRuns(store, journal, plan, run.id)
+        execution.should_stop = materializer.cancelled_in_dagster
         for benchmark in partitions:
             if not materializer.materialize(benchmark):
                 execution.stop("the materialization of its partition failed or was cancelled")

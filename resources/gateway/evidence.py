@@ -7,6 +7,7 @@ object) and the raw bytes of the body (transfer coding removed, nothing else don
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -131,7 +132,7 @@ def encode_evidence(evidence: Evidence, *, level: int = 3) -> tuple[bytes, str]:
 def decode_evidence(data: bytes, *, sha256: str | None = None) -> Evidence:
     """Read a compressed frame; with `sha256` its identity is verified. Raises `IntegrityError`."""
     try:
-        frame = zstandard.ZstdDecompressor().decompress(data)
+        frame = _decompressor().decompress(data)
     except zstandard.ZstdError as error:
         raise IntegrityError(f"evidence cannot be decompressed: {error}", field="evidence") from error
     if sha256 is not None and hashlib.sha256(frame).hexdigest() != sha256:
@@ -159,12 +160,21 @@ def rebuild_reply(evidence: Evidence) -> Reply:
     return builder.finish(evidence.end, evidence.verdict)
 
 
-_compressors: dict[int, zstandard.ZstdCompressor] = {}
+_kept = threading.local()
 
 
 def _compressor(level: int) -> zstandard.ZstdCompressor:
-    """One compressor a level: making it costs more than compressing a short reply. Event-loop thread only."""
-    compressor = _compressors.get(level)
+    """One compressor a thread and level: making it costs more than compressing a short reply."""
+    compressor: zstandard.ZstdCompressor | None = getattr(_kept, f"level_{level}", None)
     if compressor is None:
-        compressor = _compressors[level] = zstandard.ZstdCompressor(level=level)
+        compressor = zstandard.ZstdCompressor(level=level)
+        setattr(_kept, f"level_{level}", compressor)
     return compressor
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    """One decompressor a thread."""
+    decompressor: zstandard.ZstdDecompressor | None = getattr(_kept, "decompressor", None)
+    if decompressor is None:
+        decompressor = _kept.decompressor = zstandard.ZstdDecompressor()
+    return decompressor

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, func, select, update
 
@@ -26,13 +26,33 @@ from resources.journal.statements import end_calls, insert_rows
 from resources.journal.verdicts import BudgetExhausted, Duplicate, Granted, RateLimited, Stopped, Verdict
 
 
-@dataclass(frozen=True)
-class Finish:
+class EndOfCall(NamedTuple):
+    """What `CallEnd` comes to in the journal. Plain values only, so that it can cross to another process."""
+
+    call_id: str
+    benchmark: str
+    spent_pico: int | None
+    columns: dict[str, Any]
+    """Values for the `calls` table, all but the place of the evidence; `finished_at` 0 is stamped when written."""
+    evidence: bytes
+
+
+class Finish(NamedTuple):
     """The end of a call (with the place of its evidence), of a cell, or of both at once."""
 
-    end: CallEnd | None
+    end: EndOfCall | None
     place: FramePlace | None
-    result: ResultRow | None
+    result: dict[str, Any] | None
+    """Values for the `results` table; run, `seq` and, where it is 0, `finished_at` are stamped when written."""
+
+
+def finish(end: CallEnd | None, result: ResultRow | None) -> Finish:
+    """The operation that journals both. Raises `TypeError` or `ValueError` for values that are no JSON."""
+    ended = None
+    if end is not None:
+        columns = end.columns(0.0)
+        ended = EndOfCall(end.call_id, end.benchmark, columns["spent_pico"], columns, end.evidence)
+    return Finish(ended, None, None if result is None else result.columns("", 0, 0.0))
 
 
 Operation = Dispatch | Finish
@@ -114,7 +134,7 @@ def apply_batch(
     ended_cells = [finish.result for finish in finishes if finish.result is not None]
     if ended_cells:
         last = _last(connection, _last_result_query, run_id)
-        rows = [row.columns(run_id, last + n, now) for n, row in enumerate(ended_cells, 1)]
+        rows = [_result_values(row, run_id, last + n, now) for n, row in enumerate(ended_cells, 1)]
         _expect(len(rows), insert_rows(connection, results, rows))
     verdicts = iter(_judge(connection, run_id, account, dispatches))
     found: list[Verdict | None] = []
@@ -149,7 +169,7 @@ def apply_one(connection: Connection, run_id: str, operation: Operation) -> Verd
         if operation.result is not None:
             # A cell ends once: where reconciliation was quicker, its word stands.
             last = _last(connection, _last_result_query, run_id)
-            insert_rows(connection, results, [operation.result.columns(run_id, last + 1, now)])
+            insert_rows(connection, results, [_result_values(operation.result, run_id, last + 1, now)])
     _save_account(connection, run_id, account, now)
     return verdict
 
@@ -175,14 +195,19 @@ def _end_one(connection: Connection, account: _Account, finish: Finish, now: flo
 
 def _end_values(finish: Finish, now: float) -> dict[str, Any]:
     assert finish.end is not None  # callers filter
-    place = finish.place
+    place, columns = finish.place, finish.end.columns
     return {
         "id": finish.end.call_id,
-        **finish.end.columns(now),
+        **columns,
+        "finished_at": columns["finished_at"] or now,
         "evidence_segment": place.segment if place else None,
         "evidence_offset": place.offset if place else None,
         "evidence_length": place.length if place else None,
     }
+
+
+def _result_values(columns: dict[str, Any], run_id: str, seq: int, now: float) -> dict[str, Any]:
+    return {**columns, "run_id": run_id, "seq": seq, "finished_at": columns["finished_at"] or now}
 
 
 def _judge(

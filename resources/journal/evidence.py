@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from resources.durable import make_folder, readable_os_errors, sync_folder
 from resources.errors import IntegrityError, NotFound
@@ -14,8 +15,7 @@ SEGMENT_BYTES = 64 << 20
 """A segment that has grown beyond this is left and a new one begun."""
 
 
-@dataclass(frozen=True)
-class FramePlace:
+class FramePlace(NamedTuple):
     """Where a frame stands: file name within the run's evidence folder, offset and length in bytes."""
 
     segment: str
@@ -79,20 +79,40 @@ class SegmentWriter:
         self._size = 0
 
 
+class SegmentReader:
+    """Reads frames of one run's segments, each file opened once. Close it after use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._handles: dict[str, int] = {}
+
+    def frame(self, place: FramePlace) -> bytes:
+        """The frame at `place`, still compressed. Raises `NotFound` or, for a short file, `IntegrityError`."""
+        handle = self._handles.get(place.segment)
+        if handle is None:
+            try:
+                handle = os.open(self._folder / place.segment, os.O_RDONLY)
+            except FileNotFoundError:
+                raise NotFound(
+                    f"no evidence segment {place.segment}",
+                    mend="restore the run's evidence folder from a backup",
+                ) from None
+            self._handles[place.segment] = handle
+        frame = os.pread(handle, place.length, place.offset)
+        if len(frame) != place.length:
+            raise IntegrityError(
+                f"the evidence segment {place.segment} ends before byte {place.offset + place.length}",
+                mend="restore it from a backup",
+            )
+        return frame
+
+    def close(self) -> None:
+        """Close the files."""
+        while self._handles:
+            os.close(self._handles.popitem()[1])
+
+
 def read_frame(folder: Path, place: FramePlace) -> bytes:
-    """The frame at `place`, still compressed. Raises `NotFound` or, for a short file, `IntegrityError`."""
-    path = folder / place.segment
-    try:
-        with path.open("rb") as file:
-            file.seek(place.offset)
-            frame = file.read(place.length)
-    except FileNotFoundError:
-        raise NotFound(
-            f"no evidence segment {path.name}", mend="restore the run's evidence folder from a backup"
-        ) from None
-    if len(frame) != place.length:
-        raise IntegrityError(
-            f"the evidence segment {path.name} ends before byte {place.offset + place.length}",
-            mend="restore it from a backup",
-        )
-    return frame
+    """One frame, as `SegmentReader.frame`."""
+    with closing(SegmentReader(folder)) as reader:
+        return reader.frame(place)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from resources.journal.calls import CallEnd
 from resources.journal.results import ResultRow
 from sr_bench_assets.benchmarks.contract import CaseResult, Executor
 from sr_bench_assets.results.case_file import CaseFile
@@ -41,18 +43,42 @@ class CellRunner:
             # From here on nobody cancels this task any more: the clock stops below, a run is stopped once.
             result = CaseResult(status="failed", failure=str(cut.args[0]) if cut.args else "cancelled")
         except Exception as error:
-            # A plug-in's fault costs its case, not the run. Its message might tell a label; its type does not.
-            result = CaseResult(
-                status="failed", failure="executor_error", diagnostics={"error_type": type(error).__name__}
-            )
+            result = _fault(error)
         session.leave()
         if session.accepted:
             end = session.take_end()
-            commit = self.calls.writer.finishing(end, _row(cell, case.id, result, session))
+            commit = self._commit(end, _row(cell, case.id, result, session))
             if end is not None:
                 commit.add_done_callback(lambda _: session.settled())
             await commit
         await session.close()
+
+    def _commit(self, end: CallEnd | None, row: ResultRow) -> asyncio.Future[None]:
+        assert self.calls is not None  # the cell ran
+        try:
+            return self.calls.writer.finishing(end, row)
+        except (TypeError, ValueError) as error:
+            # The executor gave what is no JSON.
+            fault = _fault(error)
+            row = replace(
+                row,
+                status="failed",
+                answer=None,
+                answer_status=fault.answer_status,
+                strict_format=None,
+                correct=None,
+                score=None,
+                failure=fault.failure,
+                diagnostics=fault.diagnostics,
+            )
+            return self.calls.writer.finishing(end, row)
+
+
+def _fault(error: Exception) -> CaseResult:
+    """A plug-in's fault costs its case, not the run. Its message might tell a label; its type does not."""
+    return CaseResult(
+        status="failed", failure="executor_error", diagnostics={"error_type": type(error).__name__}
+    )
 
 
 def _row(cell: Cell, case_id: str, result: CaseResult, session: CellSession) -> ResultRow:

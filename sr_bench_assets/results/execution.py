@@ -14,6 +14,7 @@ import uvloop
 from resources.errors import Incomplete, SrBenchError
 from resources.gateway.client import GatewayClient
 from resources.journal.calls import dispatched_cells
+from resources.journal.commit_process import CommitProcess
 from resources.journal.connection import Journal
 from resources.journal.leases import Lease, acquire_lease
 from resources.journal.patience import patiently
@@ -39,6 +40,8 @@ from sr_bench_assets.results.work import lanes_to_run
 
 POLL_S = 0.5
 """How often the journal's cancel flag and `should_stop` are looked at."""
+_CELLS_OF_A_PROCESS = 500
+"""Runs of fewer cells commit in a thread, unless a process is waiting already."""
 ACTIVE: dict[str, RunExecution] = {}
 """Runs at work in this process, by run id: an asset body finds the running dispatcher here."""
 
@@ -84,8 +87,11 @@ class RunExecution:
         partitions: Sequence[str],
         env: Mapping[str, str],
         should_stop: Callable[[], str | None] | None = None,
+        commits: CommitProcess | None = None,
     ) -> None:
+        """`commits`: a waiting process that is to commit for this run."""
         self.should_stop = should_stop
+        self._commits = commits
         self._store = store
         self._journal = journal
         self._plan = plan
@@ -193,6 +199,16 @@ class RunExecution:
         if leases:
             conclude_run(self._journal, self._plan, self._run_id, leases, stop)
 
+    def _committer(self) -> CommitProcess | None:
+        """A process for a run of some length; a thread is quicker at hand for a short one."""
+        commits, self._commits = self._commits, None
+        if commits is None:
+            if sum(self._left.values()) < _CELLS_OF_A_PROCESS:
+                return None
+            commits = CommitProcess.spawned()
+        commits.serve(self._store, self._run_id)
+        return commits
+
     # preparation, in the caller's thread
 
     def _prepare(self) -> _Work:
@@ -235,7 +251,9 @@ class RunExecution:
 
     def _work(self, work: _Work, started: threading.Event) -> None:
         try:
-            writer = JournalWriter(self._journal, self._run_id, self._store.evidence_dir(self._run_id))
+            writer = JournalWriter(
+                self._journal, self._run_id, self._store.evidence_dir(self._run_id), self._committer()
+            )
             try:
                 with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
                     loop.run(self._dispatch(work, writer, started))

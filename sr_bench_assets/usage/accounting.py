@@ -75,12 +75,12 @@ def reconcile_partition(store: Store, journal: Journal, run_id: str, benchmark: 
 
 def _reconcile(store: Store, journal: Journal, run: Run, plan: FrozenPlan, benchmark: str) -> Ledger:
     rows = list(load_calls(store, journal, run.id, benchmark).iter_rows(named=True))
-    evidence = EvidenceReader(store, journal, run.id)
-    entries = [
-        call_entry(row, evidence.retained(row), target_of(plan, row["target_id"], row["role"]))
-        for row in rows
-        if not _without_spend(row)
-    ]
+    with EvidenceReader(store, journal, run.id) as evidence:
+        entries = [
+            call_entry(row, evidence.retained(row), target_of(plan, row["target_id"], row["role"]))
+            for row in rows
+            if not _without_spend(row)
+        ]
     document = ledger_document(run, benchmark, rows, entries)
     sha256 = store.objects.put(ledger_bytes(document))
     add_seal(journal, run.id, benchmark, SEAL_KIND, sha256, data={"counts": document["counts"]})

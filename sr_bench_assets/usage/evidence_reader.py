@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from resources.errors import IntegrityError, NotFound
 from resources.gateway.evidence import Evidence, decode_evidence, rebuild_reply
 from resources.gateway.router import read_receipt
 from resources.journal.connection import Journal
-from resources.journal.evidence import FramePlace, read_frame
+from resources.journal.evidence import FramePlace, SegmentReader
 from resources.journal.seals import list_seals
 from resources.store import Store
 from sr_bench_assets.usage.call_entry import Missing, Retained
 
 
-class EvidenceReader:
-    """Evidence of the calls of one run; every frame is verified against the hash in the journal."""
+class EvidenceReader(AbstractContextManager["EvidenceReader"]):
+    """Evidence of the calls of one run; every frame is verified against the hash in the journal. A context."""
 
     def __init__(self, store: Store, journal: Journal, run_id: str) -> None:
         self._store = store
-        self._folder = store.evidence_dir(run_id)
+        self._live = SegmentReader(store.evidence_dir(run_id))
+        self._objects: dict[str, SegmentReader] = {}
         self._sealed: dict[str, str] = {}
         for seal in list_seals(journal, run_id, kind="evidence"):
             self._sealed.update(seal.data.get("segments", {}))
+
+    def __exit__(self, *_: object) -> None:
+        for reader in (self._live, *self._objects.values()):
+            reader.close()
 
     def evidence(self, row: Mapping[str, Any]) -> Evidence:
         """The evidence of one `calls` row. NotFound where none was kept, IntegrityError where it changed."""
@@ -44,9 +50,10 @@ class EvidenceReader:
 
     def _frame(self, place: FramePlace) -> bytes:
         try:
-            return read_frame(self._folder, place)
+            return self._live.frame(place)
         except NotFound:
             if place.segment not in self._sealed:
                 raise
         path = self._store.objects.open_local(self._sealed[place.segment])
-        return read_frame(path.parent, FramePlace(path.name, place.offset, place.length))
+        reader = self._objects.setdefault(place.segment, SegmentReader(path.parent))
+        return reader.frame(place._replace(segment=path.name))

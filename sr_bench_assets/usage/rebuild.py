@@ -27,25 +27,25 @@ def rebuild_run(store: Store, journal: Journal, run_id: str) -> dict[str, Any]:
     never got a byte back have no evidence to rebuild from.
     """
     run = get_run(journal, run_id)
-    reader = EvidenceReader(store, journal, run.id)
     total = equal = 0
     different: list[dict[str, Any]] = []
     reasons: Counter[str] = Counter()
-    for row in load_calls(store, journal, run.id).iter_rows(named=True):
-        total += 1
-        try:
-            evidence = reader.evidence(row)
-        except NotFound:
-            reasons["in flight or end unknown" if row["outcome"] is None else "no evidence kept"] += 1
-            continue
-        except IntegrityError as error:
-            different.append({"call_id": row["id"], "fields": ["evidence"], "message": error.message})
-            continue
-        fields = differences(row, rebuild_reply(evidence))
-        if fields:
-            different.append({"call_id": row["id"], "fields": fields})
-        else:
-            equal += 1
+    with EvidenceReader(store, journal, run.id) as reader:
+        for row in load_calls(store, journal, run.id).iter_rows(named=True):
+            total += 1
+            try:
+                evidence = reader.evidence(row)
+            except NotFound:
+                reasons["in flight or end unknown" if row["outcome"] is None else "no evidence kept"] += 1
+                continue
+            except IntegrityError as error:
+                different.append({"call_id": row["id"], "fields": ["evidence"], "message": error.message})
+                continue
+            fields = differences(row, rebuild_reply(evidence))
+            if fields:
+                different.append({"call_id": row["id"], "fields": fields})
+            else:
+                equal += 1
     return {
         "run_id": run.id,
         "calls": total,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from resources.canonical import sha256_bytes
@@ -60,7 +61,7 @@ def test_a_shared_budget_is_spent_to_the_last_and_never_beyond(
 ) -> None:
     run = new_run(budget_usd="0.000000010050", total_cells=300, partitions=())
     log = tmp_path / "log"
-    wait_for([start(store, run, f"b{number}", log, think_s=0.002) for number in range(3)])
+    wait_for([start(store, run, f"b{number}", log, think_s=0.002, apart=number != 1) for number in range(3)])
     assert len(said(log, "sent")) == 100  # of 300: 10,050 pico-dollars at 100 each
     assert len(said(log, "BudgetExhausted")) > 0
     assert pico(get_run(journal, run.id)) == (0, 10_000, 0)
@@ -109,18 +110,24 @@ def test_a_shared_bound_on_calls_in_flight_holds(
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
+@pytest.mark.parametrize("apart", [False, True], ids=["thread", "process"])
 def test_a_killed_writer_loses_nothing_that_it_was_told_is_safe(
-    store: Store, journal: Journal, new_run: NewRun, tmp_path: Path, round_: int
+    store: Store, journal: Journal, new_run: NewRun, tmp_path: Path, round_: int, apart: bool
 ) -> None:
     run = new_run(partitions=(), total_cells=5000)
     log = tmp_path / "log"
-    process = start(store, run, "b0", log, cells=5000, concurrency=random.choice([1, 8, 64]), think_s=0.003)
+    concurrency = random.choice([1, 8, 64])
+    process = start(store, run, "b0", log, cells=5000, concurrency=concurrency, think_s=0.003, apart=apart)
     deadline = time.monotonic() + 30
     while not said(log, "sent") and time.monotonic() < deadline:
         time.sleep(0.002)
     time.sleep(random.uniform(0, 0.5))
+    committing = psutil.Process(process.pid).children()
     process.kill()
     process.wait()
+    if apart and random.random() < 0.5:
+        committing[0].kill()
+    psutil.wait_procs(committing, timeout=20)
     sent, ended = said(log, "sent"), said(log, "ended")
     calls = {call.id: call for call in list_calls(journal, run.id)}
     for case_id, call_id, _ in sent:

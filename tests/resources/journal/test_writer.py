@@ -9,6 +9,7 @@ import pytest
 
 from resources.errors import NotFound, SrBenchError
 from resources.journal.calls import RateCeiling, dispatched_cells, get_call, list_calls
+from resources.journal.commit_process import CommitProcess
 from resources.journal.connection import Journal
 from resources.journal.evidence import FramePlace, read_frame
 from resources.journal.progress import progress, progress_by
@@ -31,17 +32,22 @@ from .examples import a_dispatch, a_result, an_end
 class Opened:
     """A writer on a run."""
 
-    def __init__(self, store: Store, journal: Journal, run: Run) -> None:
+    def __init__(self, store: Store, journal: Journal, run: Run, commits: CommitProcess | None) -> None:
         self.store, self.journal, self.run = store, journal, run
-        self.writer = JournalWriter(journal, run.id, store.evidence_dir(run.id))
+        if commits is not None:
+            commits.serve(store, run.id)
+        self.writer = JournalWriter(journal, run.id, store.evidence_dir(run.id), commits)
 
     def now(self) -> Run:
         return get_run(self.journal, self.run.id)
 
 
-@pytest.fixture
-def opened(store: Store, journal: Journal, new_run: NewRun) -> Iterator[Opened]:
-    found = Opened(store, journal, new_run(budget_usd="0.000000000250", total_cells=10))
+@pytest.fixture(params=["thread", "process"])
+def opened(
+    store: Store, journal: Journal, new_run: NewRun, request: pytest.FixtureRequest
+) -> Iterator[Opened]:
+    commits = CommitProcess.spawned() if request.param == "process" else None
+    found = Opened(store, journal, new_run(budget_usd="0.000000000250", total_cells=10), commits)
     yield found
     found.writer.close()
 

@@ -17,6 +17,7 @@ from typing import Any
 from resources.canonical import sha256_bytes
 from resources.journal import rates
 from resources.journal.calls import CallEnd, Dispatch, RateCeiling
+from resources.journal.commit_process import CommitProcess
 from resources.journal.connection import open_journal
 from resources.journal.leases import acquire_lease, release_lease
 from resources.journal.results import ResultRow
@@ -33,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "window_s": 60.0,
     "margin_s": 1.0,
     "rate": None,
+    "apart": False,
 }
 
 
@@ -44,13 +46,23 @@ def evidence_of(case_id: str) -> bytes:
 class Worker:
     """The cells of one benchmark, worked through by one process."""
 
-    def __init__(self, store: Store, run_id: str, benchmark: str, log: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        benchmark: str,
+        log: str,
+        options: dict[str, Any],
+        commits: CommitProcess | None,
+    ) -> None:
         self.options = options
         self.benchmark = benchmark
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.journal = open_journal(store)
         self.lease = acquire_lease(self.journal, run_id, benchmark)
-        self.writer = JournalWriter(self.journal, run_id, store.evidence_dir(run_id))
+        if commits is not None:
+            commits.serve(store, run_id)
+        self.writer = JournalWriter(self.journal, run_id, store.evidence_dir(run_id), commits)
         self.rate = RateCeiling(**options["rate"]) if options["rate"] else None
 
     def say(self, *words: object) -> None:
@@ -109,7 +121,8 @@ def main() -> None:
     root, run_id, benchmark, log, text = sys.argv[1:]
     options = {**DEFAULTS, **json.loads(text)}
     rates.WINDOW_S, rates.MARGIN_S = options["window_s"], options["margin_s"]
-    asyncio.run(Worker(Store.open(root), run_id, benchmark, log, options).run())
+    commits = CommitProcess.forked() if options["apart"] else None
+    asyncio.run(Worker(Store.open(root), run_id, benchmark, log, options, commits).run())
 
 
 if __name__ == "__main__":
