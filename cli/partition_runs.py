@@ -16,6 +16,7 @@ from sr_bench_assets.definitions import defs
 from sr_bench_assets.jobs import EVALUATION_JOB, SCORECARD_JOB
 from sr_bench_assets.partitions import partition_key
 from sr_bench_assets.plans.manifest import FrozenPlan
+from sr_bench_assets.results.conclusion import TOLD_TO_END, StopKind
 from sr_bench_assets.tags import DAGSTER_RUN_EVENT, PLAN_TAG, RUN_TAG
 
 
@@ -30,13 +31,13 @@ class PartitionRuns:
         self._run_id = run_id
         self._current: str | None = None
 
-    def materialize(self, benchmark: str) -> bool:
-        """Materialize the five stages of one benchmark's partition; True when all steps succeeded."""
+    def materialize(self, benchmark: str) -> tuple[StopKind, str] | None:
+        """Materialize the five stages of one benchmark's partition; what ended it when not all steps succeeded."""
         return self._execute(EVALUATION_JOB, partition_key(benchmark, self._plan.profile), benchmark)
 
-    def scorecard(self) -> bool:
+    def scorecard(self) -> None:
         """Materialize the profile's scorecard from this run."""
-        return self._execute(SCORECARD_JOB, self._plan.profile, "scorecard")
+        self._execute(SCORECARD_JOB, self._plan.profile, "scorecard")
 
     def cancelled_in_dagster(self) -> str | None:
         """A reason to stop when somebody cancelled the current Dagster run in the UI, else None."""
@@ -47,7 +48,7 @@ class PartitionRuns:
             return "cancelled in the Dagster UI"
         return None
 
-    def _execute(self, job_name: str, key: str, label: str) -> bool:
+    def _execute(self, job_name: str, key: str, label: str) -> tuple[StopKind, str] | None:
         dagster_run_id = str(uuid4())
         self._current = dagster_run_id
         add_event(
@@ -72,6 +73,13 @@ class PartitionRuns:
                 tags={PLAN_TAG: self._plan.plan_sha256, RUN_TAG: self._run_id},
                 raise_on_error=False,
             )
-            return result.success
+            if result.success:
+                return None
+            # Dagster calls a run cancelled that a signal interrupted.
+            record = self._instance.get_run_by_id(dagster_run_id)
+            if record is not None and record.status == DagsterRunStatus.CANCELED:
+                return "interrupted", TOLD_TO_END
+            steps = ", ".join(event.step_key or "" for event in result.all_events if event.is_step_failure)
+            return "failed", f"its Dagster run {dagster_run_id} failed{f' at {steps}' if steps else ''}"
         finally:
             self._current = None

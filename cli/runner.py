@@ -18,6 +18,7 @@ COMMITS = CommitProcess.forked() if __name__ == "__main__" else None
 
 import logging
 import os
+import signal
 import sys
 import traceback
 
@@ -54,6 +55,9 @@ def main(argument: str) -> int:
         if error.code not in NOT_OURS:
             _fail(journal, run, error.message)
         return 2
+    except KeyboardInterrupt:
+        # The run was ended as interrupted on the way here.
+        return 1
     except BaseException as error:
         traceback.print_exc()
         _fail(journal, run, f"{type(error).__name__}: {error}")
@@ -76,6 +80,9 @@ def _work(store: Store, journal: Journal, run: Run) -> int:
     plan = get_plan(store, run.plan_sha256)
     partitions = partitions_of(plan, RunScopeCells.parse(run.scope))
     execution = RunExecution(store, journal, plan, run.id, partitions, os.environ, commits=COMMITS)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # As Ctrl-C, from the first call on: what is in flight ends and is journaled. Dagster does the same later.
+        signal.signal(number, signal.default_int_handler)
     execution.start()
     try:
         # Calls are in flight: now there is time for what takes most of a second to import.
@@ -89,8 +96,10 @@ def _work(store: Store, journal: Journal, run: Run) -> int:
         materializer = PartitionRuns(store, journal, plan, run.id)
         execution.should_stop = materializer.cancelled_in_dagster
         for benchmark in partitions:
-            if not materializer.materialize(benchmark):
-                execution.stop("the materialization of its partition failed or was cancelled")
+            problem = materializer.materialize(benchmark)
+            if problem is not None:
+                kind, reason = problem
+                execution.stop(reason, kind=kind)
                 break
     finally:
         execution.close()

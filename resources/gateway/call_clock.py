@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
+from resources.gateway.timer import Timer
+
 TimeLimit = Literal["stall", "total_timeout"]
 
 
@@ -17,7 +19,7 @@ class CallClock:
     if there was some.
     """
 
-    __slots__ = ("_deadline", "_expired", "_handle", "_idle", "_last", "_loop")
+    __slots__ = ("_deadline", "_expired", "_idle", "_last", "_loop", "_timer")
 
     def __init__(
         self,
@@ -32,16 +34,16 @@ class CallClock:
         self._idle = idle_s
         self._expired = expired
         self._last = 0.0
-        self._handle: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
 
     def start(self) -> None:
         self._last = time.monotonic()
         self._arm()
 
     def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def touch(self, now: float) -> None:
         """Something arrived at `now` (monotonic seconds)."""
@@ -57,11 +59,10 @@ class CallClock:
 
     def _arm(self) -> None:
         when = self._deadline if self._idle is None else min(self._deadline, self._last + self._idle)
-        # Instants are of the system's clock: uvloop's own is rounded to milliseconds.
-        self._handle = self._loop.call_later(max(0.0, when - time.monotonic()), self._fire)
+        self._timer = Timer(self._loop, when - time.monotonic(), self._fire)
 
     def _fire(self) -> None:
-        self._handle = None
+        self._timer = None
         now = time.monotonic()
         if now >= self._deadline:
             self._expired("total_timeout")

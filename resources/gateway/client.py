@@ -56,6 +56,7 @@ class GatewayClient:
         target: Target,
         on_cancelled: Callable[[CallOutcome], None] | None = None,
         on_decided: Callable[[bool], Awaitable[None]] | None = None,
+        on_late_cancel: Callable[[str], None] | None = None,
     ) -> CallOutcome:
         """Send `request` once and read the reply; failures of the call come back as outcomes, not exceptions.
 
@@ -65,18 +66,42 @@ class GatewayClient:
 
         `on_decided` is awaited as soon as the exchange is over, with whether the server refused the request,
         before the outcome is worked out: the place to let others send first.
+
+        A cancellation that meets a call whose exchange is over already takes nothing away from it: with
+        `on_late_cancel` it is told there, and the outcome returned.
         """
         if self._pool is None:
             raise RuntimeError("the client is not open: use `async with GatewayClient()`")
         call = Exchange(request, api_key, limits, target)
         try:
             await call.run(self._pool)
-            if on_decided is not None:
-                await on_decided(call.refused)
         except asyncio.CancelledError as error:
-            reason = error.args[0] if error.args else None
-            call.stopped(cast("End", reason) if reason in _STOPPED_FROM_OUTSIDE else "cancelled")
-            if on_cancelled is not None:
-                on_cancelled(call.outcome())
-            raise
+            late = call.decided
+            call.stopped(_reason(error))
+            if not late or on_late_cancel is None:
+                if on_cancelled is not None:
+                    on_cancelled(call.outcome())
+                raise
+            _swallow(error, on_late_cancel)
+        if on_decided is not None:
+            try:
+                await on_decided(call.refused)
+            except asyncio.CancelledError as error:
+                if on_late_cancel is None:
+                    if on_cancelled is not None:
+                        on_cancelled(call.outcome())
+                    raise
+                _swallow(error, on_late_cancel)
         return call.outcome()
+
+
+def _reason(error: asyncio.CancelledError) -> End:
+    reason = error.args[0] if error.args else None
+    return cast("End", reason) if reason in _STOPPED_FROM_OUTSIDE else "cancelled"
+
+
+def _swallow(error: asyncio.CancelledError, told: Callable[[str], None]) -> None:
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    told(_reason(error))

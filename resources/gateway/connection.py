@@ -7,6 +7,7 @@ hide: the bytes of every network read with the instant at which it came, also of
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -42,6 +43,7 @@ class Connection(asyncio.Protocol):
     """Serves one exchange at a time. `idle` is called whenever it can take the next one."""
 
     __slots__ = (
+        "_arrivals",
         "_complete",
         "_has_head",
         "_head_bytes",
@@ -63,14 +65,24 @@ class Connection(asyncio.Protocol):
         """Kept by the pool (loop time)."""
         self._idle = idle
         self._transport: asyncio.Transport | None = None
+        self._arrivals = select.poll()
         self._receiver: Receiver | None = None
         self._reset()
 
     @property
     def usable(self) -> bool:
-        """Whether a request may be written: connected, and nobody else's."""
+        """Whether a request may be written: connected, nobody else's, and nothing to read.
+
+        What has arrived on an idle connection, but was not read yet, is its end or bytes that nobody asked for, which
+        would be taken for the next response.
+        """
         transport = self._transport
-        return transport is not None and self._receiver is None and not transport.is_closing()
+        return (
+            transport is not None
+            and self._receiver is None
+            and not transport.is_closing()
+            and not self._arrivals.poll(0)
+        )
 
     def exchange(self, head: bytes, body: bytes, receiver: Receiver) -> None:
         """Write a request; `receiver` gets the response. Only while `usable`."""
@@ -89,6 +101,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._arrivals.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         receiver = self._receiver

@@ -170,6 +170,11 @@ class Exchange:
         self._hang_up()
 
     @property
+    def decided(self) -> bool:
+        """Whether the end of the call is known; a stop changes nothing of it any more."""
+        return self._end is not None
+
+    @property
     def refused(self) -> bool:
         """Whether the response's head refuses the request."""
         return self._status is not None and is_refusal(self._status, self._headers)

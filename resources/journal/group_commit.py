@@ -23,7 +23,7 @@ from resources.journal.leases import HEARTBEAT_S, beat, reconcile_dead_runs
 from resources.journal.verdicts import Granted, RateLimited, Verdict
 
 _RETRY_S = 60.0
-"""How long an unreachable database is tried again before an operation fails."""
+"""How long an unreachable database, or a full disk, is tried again before operations fail."""
 
 Answer = Verdict | Exception | None
 """A dispatch's verdict, None for what else is done, or why an operation failed."""
@@ -54,7 +54,8 @@ class GroupCommit:
     def commit(self, operations: Sequence[Operation]) -> list[Answer]:
         """Make `operations` durable; the answer to each. One that fails leaves the others alone."""
         batch = [_Work(operation) for operation in operations]
-        self._keep_evidence(batch)
+        give_up = time.monotonic() + _RETRY_S
+        self._keep_evidence(batch, give_up)
         ready = [work for work in batch if work.error is None]
         if ready:
             try:
@@ -67,7 +68,7 @@ class GroupCommit:
                 # Something unusual, an outage, or one operation that cannot be written: whose fault it is shows
                 # when each is applied alone.
                 for work in ready:
-                    self._commit_one(work)
+                    self._commit_one(work, give_up)
             self._remember(ready)
         return [work.error or work.answer for work in batch]
 
@@ -94,8 +95,7 @@ class GroupCommit:
                 self._blocked_by_others = False
                 reconcile_dead_runs(self._journal)
 
-    def _commit_one(self, work: _Work) -> None:
-        give_up = time.monotonic() + _RETRY_S
+    def _commit_one(self, work: _Work, give_up: float) -> None:
         pause = 0.05
         while True:
             try:
@@ -104,7 +104,9 @@ class GroupCommit:
                 return
             except Unavailable as error:
                 work.error = error
-                if error.code == "disk_full" or time.monotonic() > give_up:
+                # Without space nothing new is begun, but what has come back waits for it.
+                unsent = error.code == "disk_full" and isinstance(work.operation, Dispatch)
+                if unsent or time.monotonic() > give_up:
                     return
             except Exception as error:
                 work.error = error
@@ -124,7 +126,7 @@ class GroupCommit:
             elif operation.end is not None and work.error is None:
                 self._reserved.pop(operation.end.call_id, None)
 
-    def _keep_evidence(self, batch: Sequence[_Work]) -> None:
+    def _keep_evidence(self, batch: Sequence[_Work], give_up: float) -> None:
         by_benchmark: dict[str, list[tuple[_Work, Finish, EndOfCall]]] = {}
         for work in batch:
             operation = work.operation
@@ -136,10 +138,20 @@ class GroupCommit:
             if segment is None:
                 segment = self._segments[benchmark] = SegmentWriter(self._evidence_dir, benchmark)
             try:
-                places: list[FramePlace] = segment.append([end.evidence for _, _, end in group])
+                places = _append(segment, [end.evidence for _, _, end in group], give_up)
             except (SrBenchError, OSError) as error:
                 for work, _, _ in group:
                     work.error = error
                 continue
             for (work, finish, _), place in zip(group, places, strict=True):
                 work.operation = finish._replace(place=place)
+
+
+def _append(segment: SegmentWriter, frames: Sequence[bytes], give_up: float) -> list[FramePlace]:
+    while True:
+        try:
+            return segment.append(frames)
+        except Unavailable as error:
+            if error.code != "disk_full" or time.monotonic() > give_up:
+                raise
+        time.sleep(0.5)

@@ -11,11 +11,11 @@ from resources.errors import Unavailable
 Result = TypeVar("Result")
 
 
-def patiently(transaction: Callable[[], Result], *, seconds: float = 60.0) -> Result:
+def patiently(transaction: Callable[[], Result], *, seconds: float = 60.0, full_disk: bool = False) -> Result:
     """The result of `transaction`, repeated for up to `seconds` while the journal cannot be reached.
 
     Only for transactions that may be repeated although an earlier commit succeeded whose acknowledgement was lost.
-    A full disk is not waited for. Raises the last `Unavailable`.
+    A full disk is waited for only with `full_disk`. Raises the last `Unavailable`.
     """
     give_up = time.monotonic() + seconds
     pause = 0.05
@@ -23,7 +23,8 @@ def patiently(transaction: Callable[[], Result], *, seconds: float = 60.0) -> Re
         try:
             return transaction()
         except Unavailable as error:
-            if error.code == "disk_full" or time.monotonic() + pause > give_up:
+            full = error.code == "disk_full" and not full_disk
+            if full or time.monotonic() + pause > give_up:
                 raise
         time.sleep(pause)
         pause = min(pause * 2, 2.0)

@@ -45,7 +45,9 @@ class CellRunner:
         except Exception as error:
             result = _fault(error)
         session.leave()
-        if session.accepted:
+        if not session.accepted:
+            self.calls.unsent(cell.target_id, result.failure or "")
+        else:
             end = session.take_end()
             commit = self._commit(end, _row(cell, case.id, result, session))
             if end is not None:

@@ -21,19 +21,29 @@ from sr_bench_assets.results.scope import RunScopeCells, partitions_of
 
 
 def conclude_run(
-    journal: Journal, plan: FrozenPlan, run_id: str, leases: Sequence[Lease], stop: Stop | None
+    journal: Journal,
+    plan: FrozenPlan,
+    run_id: str,
+    leases: Sequence[Lease],
+    stop: Stop | None,
+    unsent: Sequence[str] = (),
 ) -> RunStatus:
     """Give back `leases`; if no other runner is at work on the run, end it. Returns the run's status now.
 
     A run that was not stopped goes on while partitions of it have had no runner yet (they may be launched on
     other machines). Of two runners that leave at once, the second one ends the run. An outage of the database is
-    waited for: cells that have all ended are no failed run.
+    waited for, a full disk too: cells that have all ended are no failed run. `unsent` says why cells were not sent.
     """
-    return patiently(lambda: _conclude(journal, plan, run_id, leases, stop))
+    return patiently(lambda: _conclude(journal, plan, run_id, leases, stop, unsent), full_disk=True)
 
 
 def _conclude(
-    journal: Journal, plan: FrozenPlan, run_id: str, leases: Sequence[Lease], stop: Stop | None
+    journal: Journal,
+    plan: FrozenPlan,
+    run_id: str,
+    leases: Sequence[Lease],
+    stop: Stop | None,
+    unsent: Sequence[str],
 ) -> RunStatus:
     with journal.begin() as connection:
         run = lock_run(connection, run_id)
@@ -55,7 +65,7 @@ def _conclude(
             return run.status
         # Normally there are none; where the runner broke before it could write a result, its calls tell.
         end_cells_of_the_dead(connection, run, None)
-        status, reason = concluded(_counts(connection, run), stop)
+        status, reason = concluded(_counts(connection, run), stop, unsent)
         end_run(connection, run_id, cast("RunStatus", status), reason)
         return cast("RunStatus", status)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 StopKind = Literal["cancelled", "timed_out", "budget_exhausted", "interrupted", "failed"]
 """Why a run was stopped, in the words of the run's status."""
 
+TOLD_TO_END = "its runner was told to end (by a signal)"
 CALL_FAILURES: dict[StopKind, str] = {
     "cancelled": "cancelled",
     "timed_out": "run_timeout",
@@ -40,8 +42,8 @@ class Stop:
     reason: str
 
 
-def concluded(counts: CellCounts, stop: Stop | None) -> tuple[str, str | None]:
-    """The run's final status and its reason.
+def concluded(counts: CellCounts, stop: Stop | None, unsent: Sequence[str] = ()) -> tuple[str, str | None]:
+    """The run's final status and its reason; `unsent` says why cells were not sent.
 
     A run whose cells had all ended when it was stopped is judged by its cells. `partial` is a run that was not
     stopped and yet has cells that were never sent (circuit breaker, refusals) or whose end is unknown.
@@ -58,7 +60,7 @@ def concluded(counts: CellCounts, stop: Stop | None) -> tuple[str, str | None]:
         parts = [
             f"{count} of {counts.total} cells {what}"
             for count, what in (
-                (counts.undispatched, "were not dispatched"),
+                (counts.undispatched, "were not dispatched" + (f" ({', '.join(unsent)})" if unsent else "")),
                 (counts.ambiguous, "are ambiguous: sent, end unknown"),
             )
             if count

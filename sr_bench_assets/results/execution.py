@@ -13,12 +13,14 @@ import uvloop
 
 from resources.errors import Incomplete, SrBenchError
 from resources.gateway.client import GatewayClient
+from resources.gateway.timer import Timer
 from resources.journal.calls import dispatched_cells
 from resources.journal.commit_process import CommitProcess
 from resources.journal.connection import Journal
 from resources.journal.leases import Lease, acquire_lease
 from resources.journal.patience import patiently
 from resources.journal.runs import add_event, get_run, start_run
+from resources.journal.verdicts import Stopped
 from resources.journal.writer import JournalWriter
 from resources.store import Store
 from sr_bench_assets.benchmarks.contract import Executor
@@ -28,7 +30,7 @@ from sr_bench_assets.plans.plan_store import dataset_file
 from sr_bench_assets.results.case_file import CaseFile
 from sr_bench_assets.results.cell_run import CellRunner
 from sr_bench_assets.results.conclude import cells_without_result, conclude_run
-from sr_bench_assets.results.conclusion import CALL_FAILURES, Stop, StopKind
+from sr_bench_assets.results.conclusion import CALL_FAILURES, TOLD_TO_END, Stop, StopKind
 from sr_bench_assets.results.dispatcher import Dispatcher
 from sr_bench_assets.results.endpoints import Places, needed_endpoints, places_of
 from sr_bench_assets.results.lanes import Cell, Lane
@@ -36,6 +38,7 @@ from sr_bench_assets.results.scope import RunScopeCells, planned_count
 from sr_bench_assets.results.sealing import PartitionSeal, seal_partition
 from sr_bench_assets.results.session import RunCalls
 from sr_bench_assets.results.turnstile import Turnstile
+from sr_bench_assets.results.unsent import UnsentCells
 from sr_bench_assets.results.work import lanes_to_run
 
 POLL_S = 0.5
@@ -102,6 +105,7 @@ class RunExecution:
         self._stopping = threading.Lock()
         self._left: dict[str, int] = {}
         self._scope = RunScopeCells()
+        self._unsent = UnsentCells(plan.limits)
         self._ended = {benchmark: threading.Event() for benchmark in self._partitions}
         self._leases: list[Lease] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -158,8 +162,9 @@ class RunExecution:
         try:
             while not self._ended[benchmark].wait(POLL_S):
                 pass
-        except BaseException as error:
-            self.stop(f"interrupted: {type(error).__name__}", kind="interrupted")
+        except BaseException:
+            # Ctrl-C and signals arrive here, as whatever exception Dagster makes of them.
+            self.stop(TOLD_TO_END, kind="interrupted")
             self._over.wait(10)
             raise
 
@@ -189,7 +194,7 @@ class RunExecution:
         runner is at work on it."""
         if self._thread is not None:
             if not self._over.is_set() and not all(event.is_set() for event in self._ended.values()):
-                self.stop("the runner was closed before the end", kind="interrupted")
+                self.stop(TOLD_TO_END, kind="interrupted")
             self._thread.join()
         ACTIVE.pop(self._run_id, None)
         self._conclude(self._stop)
@@ -197,7 +202,7 @@ class RunExecution:
     def _conclude(self, stop: Stop | None) -> None:
         leases, self._leases = self._leases, []
         if leases:
-            conclude_run(self._journal, self._plan, self._run_id, leases, stop)
+            conclude_run(self._journal, self._plan, self._run_id, leases, stop, self._unsent.causes())
 
     def _committer(self) -> CommitProcess | None:
         """A process for a run of some length; a thread is quicker at hand for a short one."""
@@ -293,11 +298,13 @@ class RunExecution:
                 auxiliary=work.places.auxiliary,
                 turnstile=Turnstile(),
                 calls_only=work.calls_only,
+                halted=self._halted,
+                unsent=self._unsent.add,
             )
             for benchmark in self._partitions:
                 self._check_partition(benchmark)
             remaining = max(0.0, work.deadline - time.time())
-            deadline = self._loop.call_later(remaining, self._time_out)
+            deadline = Timer(self._loop, remaining, self._time_out)
             if self._stop is not None:
                 self._cancel_cells()
             started.set()
@@ -321,6 +328,7 @@ class RunExecution:
         self._check_partition(cell.benchmark)
 
     def _cells_dropped(self, benchmark: str, target_id: str, count: int, reason: str) -> None:
+        self._unsent.add(target_id, reason, count)
         if reason == "budget_exhausted":
             self._note_budget()
         elif reason == "circuit_open":
@@ -337,6 +345,23 @@ class RunExecution:
             if self._stop is None:
                 limit = self._plan.limits.max_cost_usd
                 self._stop = Stop("budget_exhausted", f"max_cost_usd ({limit} USD) cannot cover another call")
+
+    def _halted(self, cause: Stopped | SrBenchError) -> None:
+        """The journal lets nothing more be sent."""
+        if isinstance(cause, SrBenchError):
+            with self._stopping:
+                if self._stop is None:
+                    self._stop = Stop("failed", cause.message)
+            if self._dispatcher is not None:  # what is in flight may come to its end
+                self._dispatcher.stop("failed")
+        else:
+            self._ended_elsewhere(cause.reason)
+
+    def _ended_elsewhere(self, status: str) -> None:
+        if status == "cancelled":
+            self.stop("cancellation was requested")
+        else:
+            self.stop(f"the run was ended elsewhere as {status}", kind="interrupted")
 
     def _check_partition(self, benchmark: str) -> None:
         if self._left[benchmark] == 0:
@@ -359,6 +384,6 @@ class RunExecution:
             if reason is not None:
                 self.stop(reason)
             elif run.cancel_requested_at is not None:
-                self.stop("cancellation was requested")
+                self._ended_elsewhere("cancelled")
             elif run.is_terminal:
-                self.stop(f"the run was ended elsewhere as {run.status}", kind="interrupted")
+                self._ended_elsewhere(run.status)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact
 from typing import Any, Literal
 
 from resources.canonical import sha256_bytes
+from resources.errors import SrBenchError
 from resources.gateway.client import GatewayClient
 from resources.gateway.outcome import CallOutcome
 from resources.gateway.request import ChatRequest, build_request
+from resources.gateway.timer import Timer
 from resources.journal.calls import CallEnd, Dispatch, RateCeiling, new_call_id
-from resources.journal.verdicts import BudgetExhausted, Duplicate, Granted, RateLimited
+from resources.journal.verdicts import BudgetExhausted, Duplicate, Granted, RateLimited, Stopped
 from resources.journal.writer import JournalWriter
 from resources.targets import Target
 from sr_bench_assets.benchmarks.contract import CallView
@@ -60,6 +62,10 @@ class RunCalls:
     turnstile: Turnstile
     calls_only: frozenset[str]
     """Benchmarks whose cells do nothing but calls and quick grading: between calls they hold no slot."""
+    halted: Callable[[Stopped | SrBenchError], None]
+    """Told when the journal lets nothing more be sent: the run was ended or cancelled, or it cannot be written."""
+    unsent: Callable[[str, str], None]
+    """Told of each cell that ended without a request taken: its target, and why."""
     random: random.Random = field(default_factory=random.Random)
 
 
@@ -72,12 +78,14 @@ class CellSession:
         "_case_id",
         "_clock",
         "_commits",
+        "_cut",
         "_end",
         "_loop",
         "_place",
         "_run",
         "_slot",
         "_steps",
+        "_task",
         "_turn",
         "accepted",
         "attempts",
@@ -111,7 +119,9 @@ class CellSession:
         self._steps: dict[Role, int] = {}
         self._end: CallEnd | None = None
         self._commits: list[asyncio.Future[None]] = []
-        self._clock: asyncio.TimerHandle | None = None
+        self._clock: Timer | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._cut: str | None = None
         self._loop = asyncio.get_running_loop()
 
     # what the executor calls
@@ -130,6 +140,7 @@ class CellSession:
         """
         run = self._run
         limits = run.plan.limits
+        self._refuse_if_cut()
         if self.call_count >= limits.max_calls_per_case:
             return failed_view("max_calls_per_case")
         self.call_count += 1
@@ -155,6 +166,7 @@ class CellSession:
                 if not self.accepted:
                     raise NotDispatched("refused")
                 return failed_view("http_error")
+            self._refuse_if_cut()
             pause = pause_after_refusal(outcome.retry_after_s, attempt, run.random)
             attempt += 1
             asked_at = self._loop.time()
@@ -188,6 +200,18 @@ class CellSession:
         self._run.dispatcher.leave(self._slot)
 
     # the steps of one call
+
+    def _refuse_if_cut(self) -> None:
+        if self._cut is not None:
+            raise NotDispatched(self._cut)
+
+    def _cut_late(self, reason: str) -> None:
+        """The cell was cancelled when its call was over: what came back counts, nothing more is sent."""
+        self._cut = reason
+
+    def _case_is_over(self) -> None:
+        assert self._task is not None  # the clock was set in it
+        self._task.cancel("case_timeout")
 
     def _session_id(self) -> str:
         """One conversation of a session-aware router is one cell of one run; the id tells nothing else."""
@@ -233,9 +257,12 @@ class CellSession:
                         call_id=call_id,
                     )
                 )
-            except BaseException:
+            except BaseException as error:
                 dispatcher.settled()
                 dispatcher.give_back(endpoint)
+                if isinstance(error, SrBenchError):
+                    self._run.halted(error)
+                    raise NotDispatched(error.code) from error
                 raise
             if isinstance(verdict, Granted):
                 dispatcher.granted(endpoint)
@@ -251,9 +278,10 @@ class CellSession:
             else:
                 dispatcher.settled()
                 dispatcher.give_back(endpoint)
-                raise NotDispatched(
-                    "dispatched_elsewhere" if isinstance(verdict, Duplicate) else verdict.reason
-                )
+                if isinstance(verdict, Duplicate):
+                    raise NotDispatched("dispatched_elsewhere")
+                self._run.halted(verdict)
+                raise NotDispatched(verdict.reason)
 
     async def _sent(
         self, place: Place, request: ChatRequest, role: Role, call_id: str, turn: Turn
@@ -284,17 +312,24 @@ class CellSession:
         limits = self._run.plan.limits
         if self._clock is None:
             # The case's time begins with its first request; the wait for a place is not the case's.
-            task = asyncio.current_task()
-            assert task is not None  # executors run in the cell's task
-            self._clock = self._loop.call_later(limits.case_timeout_s, task.cancel, "case_timeout")
-        outcome = await self._run.client.send(
-            request,
-            api_key=place.api_key,
-            limits=limits,
-            target=place.target,
-            on_cancelled=ended,
-            on_decided=decided,
-        )
+            self._task = asyncio.current_task()
+            self._clock = Timer(self._loop, limits.case_timeout_s, self._case_is_over)
+        try:
+            outcome = await self._run.client.send(
+                request,
+                api_key=place.api_key,
+                limits=limits,
+                target=place.target,
+                on_cancelled=ended,
+                on_decided=decided,
+                on_late_cancel=self._cut_late,
+            )
+        except Exception:
+            # A fault of ours. The call keeps its record without an end (ambiguous); its turn goes back.
+            if not over:
+                dispatcher.replied(place.endpoint, turn)
+            dispatcher.settled()
+            raise
         ended(outcome)
         return outcome
 
