@@ -37,8 +37,7 @@ def plan(obj: Ctx, manifest: Path, output: Path | None, check_endpoints: bool) -
     if check_endpoints:
         from resources.endpoints import require_endpoints
 
-        auxiliary = (frozen.auxiliary_targets.judge, frozen.auxiliary_targets.simulator)
-        require_endpoints([*frozen.targets, *(target for target in auxiliary if target)], os.environ)
+        require_endpoints(frozen.all_targets, os.environ)
     put_plan(store, frozen)
     document = plan_document(frozen)
     if output is not None:

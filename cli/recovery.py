@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,6 +74,7 @@ def recover(
     from cli.launch import spawn_runner
     from cli.run import wait_and_report
     from resources.documents import read_document
+    from resources.endpoints import require_endpoints
     from resources.errors import Problems
     from resources.validation import validate
     from sr_bench_assets.results import recovery as recoveries
@@ -89,6 +91,8 @@ def recover(
         recovery,
         idempotency_key=idempotency_key,
         acknowledge_new_attempt=acknowledge_new_attempt,
+        # An endpoint that is down would turn cells never sent into failed ones.
+        before_claiming=lambda plan: require_endpoints(plan.all_targets, os.environ),
     )
     if not created:
         say(f"Idempotency key {idempotency_key!r} belongs to run {child.id}; nothing is sent again.")

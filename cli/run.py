@@ -60,8 +60,7 @@ def _submitted(obj: Ctx, manifest: Path, idempotency_key: str | None) -> tuple[R
     store, journal = obj.open_journal()
     plan = frozen_from(manifest, store)
     if idempotency_key is None or find_run_by_key(journal, idempotency_key) is None:
-        auxiliary = (plan.auxiliary_targets.judge, plan.auxiliary_targets.simulator)
-        require_endpoints([*plan.targets, *(target for target in auxiliary if target)], os.environ)
+        require_endpoints(plan.all_targets, os.environ)
     return create(journal, plan, idempotency_key)
 
 

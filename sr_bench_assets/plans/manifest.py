@@ -130,3 +130,9 @@ class FrozenPlan(Manifest):
     """SHA-256 of the case ids joined by newlines."""
     case_count: int
     plan_sha256: str
+
+    @property
+    def all_targets(self) -> list[Target]:
+        """The targets, then those of roles (judge, simulator) where there are any."""
+        roles = (self.auxiliary_targets.judge, self.auxiliary_targets.simulator)
+        return [*self.targets, *(target for target in roles if target is not None)]

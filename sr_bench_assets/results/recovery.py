@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -152,12 +152,13 @@ def recover(
     idempotency_key: str | None = None,
     acknowledge_new_attempt: bool = False,
     env: Mapping[str, str] = os.environ,
+    before_claiming: Callable[[FrozenPlan], None] = lambda _plan: None,
 ) -> tuple[Run, bool]:
     """Create the child run that takes over the selected cells; returns it and whether it is new.
 
     Repeating the call with the same plan, cells and key returns the same child and claims nothing again.
     Raises `Problems` for cells that are not eligible (any more), `SrBenchError` without acknowledgement in
-    mode failed or when the key stands for something else.
+    mode failed or when the key stands for something else. `before_claiming` may object too, by raising.
     """
     parent = _ended_run(journal, run_id)
     scope = _selected(parent, recovery, acknowledge_new_attempt)
@@ -169,6 +170,7 @@ def recover(
         # The same submission may have been accepted a moment ago by another process.
         if problems and not _is_repeated(journal, parent, idempotency_key):
             raise Problems(f"{len(problems)} of {len(scope)} selected cells may not be recovered.", problems)
+        before_claiming(plan)
     # In the plan's order, so that one set of cells is one scope however it was listed.
     chosen = set(scope)
     ordered = [cell for _, cell in _cells_of(store, plan, parent) if cell in chosen]

@@ -11,6 +11,7 @@ from resources.canonical import content_hash
 from resources.durable import readable_os_errors
 from resources.errors import SrBenchError
 from resources.journal.connection import Journal
+from resources.journal.runs import add_event
 from resources.journal.seals import add_seal, get_seal
 from resources.store import Store
 from sr_bench_assets.results.facts import FactKind, arrow_batches, arrow_schema
@@ -42,7 +43,17 @@ def seal_partition(store: Store, journal: Journal, run_id: str, benchmark: str) 
         path.name: store.objects.put_file(path)
         for path in sorted(store.evidence_dir(run_id).glob(f"{benchmark}.*.seg"))
     }
-    add_seal(journal, run_id, benchmark, "evidence", content_hash(segments), data={"segments": segments})
+    missing = sorted(_segments_of_calls(journal, run_id, benchmark) - set(segments))
+    if missing:
+        add_event(
+            journal,
+            run_id,
+            "evidence_missing",
+            f"{benchmark}: raw evidence of calls is gone from the run's folder: {', '.join(missing)}",
+            {"benchmark": benchmark, "segments": missing},
+        )
+    data = {"segments": segments, "missing": missing} if missing else {"segments": segments}
+    add_seal(journal, run_id, benchmark, "evidence", content_hash(segments), data=data)
     for kind in ("calls", "results"):
         sha256, rows = _seal_table(store, journal, run_id, kind, benchmark)
         add_seal(journal, run_id, benchmark, kind, sha256, data={"rows": rows})
@@ -82,6 +93,23 @@ def _seal_table(
         return store.objects.put_file(path), rows
     finally:
         path.unlink(missing_ok=True)
+
+
+def _segments_of_calls(journal: Journal, run_id: str, benchmark: str) -> set[str]:
+    """The segment files that the partition's calls point to."""
+    from sqlalchemy import select
+
+    from resources.journal.schema import calls
+
+    query = (
+        select(calls.c.evidence_segment)
+        .where(
+            calls.c.run_id == run_id, calls.c.benchmark == benchmark, calls.c.evidence_segment.is_not(None)
+        )
+        .distinct()
+    )
+    with journal.connect() as connection:
+        return {name for (name,) in connection.execute(query)}
 
 
 def _refuse_open_calls(journal: Journal, run_id: str, benchmark: str) -> None:

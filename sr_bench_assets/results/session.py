@@ -324,11 +324,21 @@ class CellSession:
                 on_decided=decided,
                 on_late_cancel=self._cut_late,
             )
-        except Exception:
-            # A fault of ours. The call keeps its record without an end (ambiguous); its turn goes back.
+        except Exception as error:
+            # A fault of ours: nobody knows what the call came to. It costs this cell, and no turn or slot.
             if not over:
                 dispatcher.replied(place.endpoint, turn)
-            dispatcher.settled()
+            self.accepted += 1
+            self.cost_usd = None
+            self._end = CallEnd(
+                call_id,
+                self._benchmark,
+                "failed",
+                spent_pico=None,
+                failure="client_error",
+                record={"detail": type(error).__name__},
+            )
+            self._loop.call_soon(self._flush_end)
             raise
         ended(outcome)
         return outcome

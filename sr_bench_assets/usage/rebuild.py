@@ -35,8 +35,12 @@ def rebuild_run(store: Store, journal: Journal, run_id: str) -> dict[str, Any]:
             total += 1
             try:
                 evidence = reader.evidence(row)
-            except NotFound:
-                reasons["in flight or end unknown" if row["outcome"] is None else "no evidence kept"] += 1
+            except NotFound as error:
+                if row["evidence_sha256"] is not None:
+                    # Evidence was kept and is gone: that is no smaller fault than a changed byte.
+                    different.append({"call_id": row["id"], "fields": ["evidence"], "message": error.message})
+                else:
+                    reasons["in flight or end unknown" if row["outcome"] is None else "no evidence kept"] += 1
                 continue
             except IntegrityError as error:
                 different.append({"call_id": row["id"], "fields": ["evidence"], "message": error.message})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from resources.journal.runs import create_run, finish_run, start_run
 from resources.store import Store
 from sr_bench_assets.plans.freeze import frozen_from
 from tests.planning import manifest_document, publish_cases, single
+from tests.servers.lab import lab_in_thread
 
 
 @pytest.fixture
@@ -25,10 +28,19 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 @pytest.fixture
-def parent_id(store: Store, tmp_path: Path) -> str:
+def labs() -> Iterator[ExitStack]:
+    """Closing it ends the endpoint of the run's target."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def parent_id(store: Store, tmp_path: Path, labs: ExitStack) -> str:
     """A run that ended before its first call."""
     file = tmp_path / "m.json"
-    file.write_text(json.dumps(manifest_document(publish_cases(store), targets=[single()])))
+    lab = labs.enter_context(lab_in_thread())
+    target = single(base_url=lab.base_url)
+    file.write_text(json.dumps(manifest_document(publish_cases(store), targets=[target])))
     plan = frozen_from(file, store, {})
     journal = open_journal(store)
     run, _ = create_run(
@@ -93,4 +105,23 @@ def test_what_is_no_recovery_plan(store: Store, parent_id: str, spawned: list[st
     refused = _run(store, "recover", parent_id, "--plan", str(file), "--detach")
     assert isinstance(refused.exception, SrBenchError)
     assert "cells" in {problem["field"] for problem in refused.exception.as_dict()["problems"]}
+    assert spawned == []
+
+
+def test_an_endpoint_that_is_down_claims_no_cell(
+    store: Store, parent_id: str, spawned: list[str], tmp_path: Path, labs: ExitStack
+) -> None:
+    file = str(tmp_path / "recovery.json")
+    _run(store, "recover-plan", parent_id, "--mode", "undispatched", "--output", file)
+    document = json.loads(Path(file).read_text())
+    document["selected_cells"] = [
+        {"case_id": cell["case_id"], "target_id": cell["target_id"]} for cell in document["eligible"]
+    ]
+    Path(file).write_text(json.dumps(document))
+    labs.close()
+    refused = _run(store, "recover", parent_id, "--plan", file)
+    assert isinstance(refused.exception, SrBenchError)
+    assert refused.exception.code == "unreachable_endpoint"
+    again = _run(store, "recover-plan", parent_id, "--mode", "undispatched")
+    assert json.loads(again.stdout)["counts"] == {"eligible": 3}
     assert spawned == []

@@ -102,3 +102,13 @@ def test_rebuild_fails_where_records_differ(store: Store) -> None:
     result = invoke("rebuild", run_id)
     assert isinstance(result.exception, Incomplete)
     assert json.loads(result.stdout)["different"][0]["fields"] == ["model"]
+
+
+def test_rebuild_fails_where_evidence_is_gone(store: Store, run_id: str) -> None:
+    for segment in store.evidence_dir(run_id).iterdir():
+        segment.unlink()
+    result = invoke("rebuild", run_id)
+    assert isinstance(result.exception, Incomplete)
+    found = json.loads(result.stdout)
+    assert found["without_evidence"] == found["equal"] == 0
+    assert {tuple(item["fields"]) for item in found["different"]} == {("evidence",)}

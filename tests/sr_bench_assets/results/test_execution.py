@@ -94,6 +94,20 @@ def test_sealed_facts_equal_the_journal(world: World) -> None:
     assert load_calls(world.store, world.journal, run.id, "gpqa-diamond").height == 0
 
 
+def test_evidence_that_vanished_is_told_when_the_partition_is_sealed(world: World) -> None:
+    lab = world.lab()
+    run = world.new_run(plan := world.plan(lab, cases=4))
+    execution = world.execution(plan, run)
+    execution.start()
+    execution.wait_for_cells(BENCHMARK)
+    for segment in world.store.evidence_dir(run.id).iterdir():
+        segment.unlink()
+    execution.wait(BENCHMARK)
+    execution.close()
+    (event,) = [event for event in list_events(world.journal, run.id) if event.kind == "evidence_missing"]
+    assert "mmlu-pro.0.seg" in event.message
+
+
 def test_refusals_are_the_only_thing_repeated(world: World) -> None:
     lab = world.lab(faults=[{"kind": "rate_limit", "rate": 1, "first_attempts": 1, "retry_after_s": 0.2}])
     run, _ = world.execute(world.plan(lab, cases=10))
