@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 _OPEN = "<think>"
 _CLOSE = "</think>"
-_BLOCK = re.compile(f"{_OPEN}.*?{_CLOSE}", re.DOTALL)
 
 
 def final_answer(text: str) -> str:
@@ -17,6 +14,15 @@ def final_answer(text: str) -> str:
     """
     if "think>" not in text:
         return text.strip()
-    rest = _BLOCK.sub("", text)
+    # Not by an expression: many opened blocks would each look for an end that is not there.
+    kept: list[str] = []
+    place = 0
+    while (start := text.find(_OPEN, place)) >= 0:
+        end = text.find(_CLOSE, start + len(_OPEN))
+        if end < 0:
+            break
+        kept.append(text[place:start])
+        place = end + len(_CLOSE)
+    rest = "".join(kept) + text[place:]
     rest = rest.rpartition(_CLOSE)[2]
     return "" if _OPEN in rest else rest.strip()

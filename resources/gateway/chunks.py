@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
+from resources.gateway.tolerant_json import json_text
 
 # Chunks are the hot path, so types are asked by `x.__class__ is dict`: decoded JSON has no subclasses.
 
@@ -12,19 +12,19 @@ import orjson
 class ToolCall:
     """One tool call, growing fragment by fragment."""
 
-    __slots__ = ("_arguments", "_id", "_index", "_name")
+    __slots__ = ("_arguments", "_index", "_name", "call_id")
 
     def __init__(self, index: int) -> None:
         self._index = index
-        self._id: str | None = None
+        self.call_id: str | None = None
         self._name: str | None = None
         self._arguments: list[str] = []
 
     def take(self, fragment: dict[str, Any]) -> int:
         """Join a fragment; return how many characters of arguments it brought."""
         call_id = fragment.get("id")
-        if self._id is None and call_id.__class__ is str and call_id:
-            self._id = call_id
+        if self.call_id is None and call_id.__class__ is str and call_id:
+            self.call_id = call_id
         function: Any = fragment.get("function")
         if function.__class__ is not dict:
             return 0
@@ -36,14 +36,14 @@ class ToolCall:
             return 0
         if arguments.__class__ is not str:
             # Some servers send the arguments decoded; the record holds text.
-            arguments = orjson.dumps(arguments).decode()
+            arguments = json_text(arguments)
         self._arguments.append(arguments)
         return len(arguments)
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "index": self._index,
-            "id": self._id,
+            "id": self.call_id,
             "name": self._name,
             "arguments": "".join(self._arguments),
         }
@@ -53,6 +53,7 @@ class ReplyParts:
     """Collects the parts of choice 0 over all chunks; other choices are not ours."""
 
     __slots__ = (
+        "_last_tool",
         "chars",
         "finish_reason",
         "has_output",
@@ -67,6 +68,7 @@ class ReplyParts:
         self.text: list[str] = []
         self.reasoning: list[str] = []
         self.tools: dict[int, ToolCall] = {}
+        self._last_tool = 0
         self.chars = 0
         """Characters of text, reasoning and tool-call arguments."""
         self.has_output = False
@@ -88,9 +90,11 @@ class ReplyParts:
             self.raw_usage = usage
         choices: Any = event.get("choices")
         if choices.__class__ is list:
-            for choice in choices:
-                if choice.__class__ is dict and not choice.get("index"):
-                    self._choice(choice, whole)
+            for position, choice in enumerate(choices):
+                if choice.__class__ is dict:
+                    index = choice.get("index")
+                    if not (position if index is None else index):
+                        self._choice(choice, whole)
 
     def tool_calls(self) -> tuple[dict[str, Any], ...]:
         """The tool calls in the order of their indexes."""
@@ -100,9 +104,7 @@ class ReplyParts:
         finish = choice.get("finish_reason")
         if finish and finish.__class__ is str:
             self.finish_reason = finish
-        delta = choice.get("delta")
-        if delta is None:
-            delta = choice.get("message")
+        delta = choice.get("delta") or choice.get("message")
         if not delta or delta.__class__ is not dict:
             return
         content = delta.get("content")
@@ -126,13 +128,26 @@ class ReplyParts:
             if fragment.__class__ is not dict:
                 continue
             index = fragment.get("index")
-            if whole or type(index) is not int:
+            if whole:
                 index = position
+            elif type(index) is not int:
+                index = self._index_of(fragment.get("id"), position, alone=len(fragments) == 1)
             call = self.tools.get(index)
             if call is None:
                 call = self.tools[index] = ToolCall(index)
+            self._last_tool = index
             self.chars += call.take(fragment)
             self.has_output = True
+
+    def _index_of(self, call_id: Any, position: int, *, alone: bool) -> int:
+        """Which call a fragment without index belongs to: another id is another call, none goes on with the last."""
+        if not call_id or call_id.__class__ is not str:
+            return self._last_tool if alone else position
+        for index, call in self.tools.items():
+            if call.call_id == call_id:
+                return index
+        known = self.tools.get(position)
+        return position if known is None or known.call_id is None else max(self.tools) + 1
 
 
 def _text_parts(content: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 from resources.gateway.address import post_address, request_head
 from resources.gateway.call_clock import CallClock
 from resources.gateway.connection import Connection, Headers
-from resources.gateway.evidence import Evidence, encode_evidence, kept_headers, rebuild_reply
+from resources.gateway.evidence import Evidence, encode_evidence, kept_headers
 from resources.gateway.guards import OutputGuard, OutputLimits
 from resources.gateway.outcome import CallOutcome, is_refusal, retry_after_seconds
 from resources.gateway.pool import ConnectionPool
@@ -207,10 +207,9 @@ class Exchange:
             redacted=False,
             body=b"".join(self._chunks),
         )
-        clean = without_key(evidence, self._key)
+        clean = without_key(evidence, reply, self._key)
         if clean is not None:
-            evidence = clean
-            reply = rebuild_reply(evidence)
+            evidence, reply = clean
             receipt = read_receipt(evidence.headers) if receipt is not None else None
         data, digest = encode_evidence(evidence)
         headers = evidence.headers

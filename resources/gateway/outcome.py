@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from typing import Literal
 
 from resources.gateway.record import End, Reply
 from resources.gateway.router import RouterReceipt
+
+_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +59,14 @@ def retry_after_seconds(value: str | None, now: float) -> float | None:
     if value is None:
         return None
     text = value.strip()
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    if not text[:1].isalpha():
+        return None
     try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(text)
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return max(0.0, (moment - datetime.fromtimestamp(now, UTC)).total_seconds())
-    return seconds if 0 <= seconds < float("inf") else None
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.fromtimestamp(now, UTC)).total_seconds())

@@ -13,9 +13,10 @@ import orjson
 
 from resources.gateway.answer import final_answer
 from resources.gateway.chunks import ReplyParts
+from resources.gateway.content_coding import CodingError, Inflater, is_identity
 from resources.gateway.guards import OutputGuard
 from resources.gateway.record import End, Reply, Verdict, failure_of
-from resources.gateway.response_text import error_message, error_text, media_type
+from resources.gateway.response_text import error_message, error_text, is_json, media_type
 from resources.gateway.sse import EventStreamDecoder
 from resources.gateway.tolerant_json import decode_json, is_cut_json
 from resources.gateway.usage import Usage, normalise_usage
@@ -28,6 +29,10 @@ _COMPLETE: Final[Mapping[str, bool]] = {
     "content_filter": False,
 }
 _BOM = b"\xef\xbb\xbf"
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""What the first line of an event stream begins with."""
+UNREADABLE: Final = (ValueError, TypeError, RecursionError, OverflowError)
+"""What a reply that nobody foresaw may raise: it fails its call and nothing else."""
 _ERROR_BODY_BYTES = 4096
 
 
@@ -55,8 +60,10 @@ class ReplyBuilder:
         "_failure",
         "_flags",
         "_guard",
+        "_inflater",
         "_message",
         "_mode",
+        "_says_json",
         "_whole",
         "done_count",
         "finished",
@@ -87,9 +94,28 @@ class ReplyBuilder:
             self._mode = "error"
         else:
             self._mode = "stream" if media_type(headers) == "text/event-stream" else "undecided"
+        self._says_json = is_json(media_type(headers))
+        coding = headers.get("content-encoding", "")
+        self._inflater = None if is_identity(coding) else Inflater(coding)
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the body, cut anywhere."""
+        try:
+            if self._inflater is not None:
+                chunk = b"" if self._failure else self._inflater.feed(chunk)
+            if chunk:
+                self._feed(chunk)
+        except CodingError as error:
+            self._fail("unknown_encoding", str(error))
+        except UNREADABLE as error:
+            self._fail("invalid_json", f"unreadable: {type(error).__name__}")
+
+    def _fail(self, failure: str, message: str | None = None) -> None:
+        self._failure = failure
+        self._message = message
+        self.finished = True
+
+    def _feed(self, chunk: bytes) -> None:
         if self._mode == "undecided":
             chunk = self._decide(chunk)
         if self._mode == "stream":
@@ -103,8 +129,16 @@ class ReplyBuilder:
 
     def finish(self, end: End = "eof", verdict: Verdict | None = None) -> Reply:
         """The record, given how the body ended; `verdict` fails the call whatever it holds. Call it once."""
+        try:
+            if self._inflater is not None and self._failure is None and (rest := self._inflater.close()):
+                self._feed(rest)
+            return self._finish(end, verdict)
+        except UNREADABLE as error:
+            return Reply("failed", "invalid_json", error_message=f"unreadable: {type(error).__name__}")
+
+    def _finish(self, end: End, verdict: Verdict | None) -> Reply:
         if self._mode == "error":
-            message = error_text(b"".join(self._body)[:_ERROR_BODY_BYTES])
+            message = self._message or error_text(b"".join(self._body)[:_ERROR_BODY_BYTES])
             return Reply("failed", "http_error", error_message=message)
         self.verdict = self.verdict or verdict
         cut = self._finish_json() if self._mode == "json" else self._finish_stream(end)
@@ -160,11 +194,18 @@ class ReplyBuilder:
         """Tell a JSON body from an event stream by its first visible byte; hold white space till then."""
         self._body.append(chunk)
         head = b"".join(self._body)
-        first = head.removeprefix(_BOM).lstrip(b" \t\r\n")[:1]
-        if not first or _BOM.startswith(head):
+        text = head.removeprefix(_BOM).lstrip(b" \t\r\n")
+        if not text or _BOM.startswith(head):
+            return b""
+        # Some servers call their event streams JSON.
+        line_may_follow = self._says_json and any(name.startswith(text) for name in _FIELDS)
+        if line_may_follow and text not in _FIELDS:
             return b""
         self._body = []
-        self._mode = "json" if first == b"{" else "stream"
+        if text[:1] == b"{" or (self._says_json and not text.startswith(_FIELDS)):
+            self._mode = "json"
+        else:
+            self._mode = "stream"
         return head
 
     def _event(self, payload: bytes) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-import orjson
-
-from resources.gateway.tolerant_json import decode_json
+from resources.gateway.tolerant_json import decode_json, json_text
 
 _ERROR_CHARS = 500
 
@@ -18,6 +16,11 @@ def media_type(headers: Mapping[str, str]) -> str:
         if name.lower() == "content-type":
             return value.partition(";")[0].strip().lower()
     return ""
+
+
+def is_json(media: str) -> bool:
+    """Whether a media type (as `media_type` gives it) is JSON."""
+    return media == "application/json" or media.endswith("+json")
 
 
 def error_text(body: bytes) -> str | None:
@@ -36,5 +39,5 @@ def error_message(error: Any) -> str | None:
     """The readable part of an error value: its message, else the value as JSON."""
     if isinstance(error, dict):
         error = cast("dict[str, Any]", error).get("message") or cast("dict[str, Any]", error)
-    text = error if isinstance(error, str) else orjson.dumps(error).decode()
+    text = error if isinstance(error, str) else json_text(error)
     return text[:_ERROR_CHARS] or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,6 +10,8 @@ from typing import Any, cast
 from resources.gateway.tolerant_json import decode_json
 from resources.gateway.usage import Usage, normalise_usage
 from resources.targets import Target
+
+_COUNT = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class RouterReceipt:
     children: tuple[ChildCall, ...] | None = None
     """The child calls of the receipt; None without a readable receipt."""
     complete: bool | None = None
-    """The receipt's own word on whether it lists every child call."""
+    """Whether it lists every child call: its own word, unless the header that counts them contradicts."""
     problem: str | None = None
     """Why a receipt that was sent cannot be used."""
 
@@ -76,11 +79,14 @@ def read_receipt(headers: Mapping[str, str]) -> RouterReceipt | None:
         return None
     children, complete, problem = _model_usage(sent.get("x-vsr-model-usage"))
     count_text = sent.get("x-vsr-inference-call-count", "").strip()
+    count = int(count_text) if _COUNT.fullmatch(count_text) else None
+    if children is not None and count is not None and count != len(children):
+        complete = False  # whatever it says: another number of calls was counted than is listed
     return RouterReceipt(
         config_hash=_text(sent, "x-sr-bench-config-hash") or _text(sent, "x-vsr-config-hash"),
         selected_model=_text(sent, "x-vsr-selected-model"),
         decision=_text(sent, "x-vsr-selected-decision"),
-        inference_call_count=int(count_text) if count_text.isascii() and count_text.isdigit() else None,
+        inference_call_count=count,
         session_phase=_text(sent, "x-vsr-session-phase"),
         children=children,
         complete=complete,

@@ -28,7 +28,8 @@ class EventStreamDecoder:
     """Feed it network reads cut anywhere; it gives the data of each event as the event completes.
 
     Lines end with CRLF, CR or LF and with nothing else. One leading byte order mark is dropped. Events with
-    empty data are dropped. The cost is linear in the bytes fed, however small the reads.
+    empty data, or with nothing but white space, are dropped. The cost is linear in the bytes fed, however small the
+    reads.
     """
 
     __slots__ = ("_at_start", "_data", "_line", "_skip_lf")
@@ -69,7 +70,7 @@ class EventStreamDecoder:
                 if pending:
                     payload = pending[0] if len(pending) == 1 else b"\n".join(pending)
                     pending.clear()
-                    if payload:
+                    if payload and not payload.isspace():
                         events.append(payload)
             elif line.startswith(b"data:"):
                 pending.append(line[6:] if line[5:6] == b" " else line[5:])
@@ -84,9 +85,9 @@ class EventStreamDecoder:
         is_data = line == b"data" or line.startswith(b"data:")
         if is_data:
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-        payload = b"\n".join(self._data) or None
+        payload = b"\n".join(self._data)
         self._data = []
-        return StreamTail(payload, bool(line), is_data)
+        return StreamTail(payload if payload.strip() else None, bool(line), is_data)
 
     def _without_bom(self, data: bytes) -> bytes:
         """Hold the first bytes back until they can be told from a byte order mark."""

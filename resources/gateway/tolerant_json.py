@@ -10,7 +10,9 @@ from typing import Any, NoReturn, cast
 import orjson
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_TOKEN = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
+_LONGEST_INTEGER = 4000
+"""Digits; Python converts no longer ones, and nothing that counts is as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +40,41 @@ def decode_json(payload: bytes) -> Decoded:
         text = payload.decode(errors="replace")
         invalid_utf8 = True
     try:
-        value: Any = json.loads(text, parse_constant=_no_constant)
+        value: Any = json.loads(text, parse_constant=_no_constant, parse_int=_integer)
+        cleaned, lone = _without_surrogates(value)
     except RecursionError as error:
         raise ValueError("JSON nested too deeply") from error
-    cleaned, lone = _without_surrogates(value)
     return Decoded(cleaned, invalid_utf8, lone)
+
+
+def json_text(value: Any) -> str:
+    """JSON text of a decoded value, whatever its depth and the size of its numbers."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # integers beyond 64 bits, lone surrogates, deep nesting
+        try:
+            return json.dumps(value, separators=(",", ":"))
+        except (RecursionError, ValueError):
+            return '"(nested too deeply)"'
 
 
 def is_cut_json(payload: bytes) -> bool:
     """Whether malformed JSON looks like the beginning of a longer text: a string or bracket is still open."""
-    outside = _STRING.sub("", payload.decode(errors="replace"))
-    if '"' in outside:
-        return True
-    return outside.count("{") + outside.count("[") > outside.count("}") + outside.count("]")
+    in_string = False
+    depth = 0
+    for token in _TOKEN.finditer(payload):
+        found = token[0]
+        if in_string:
+            in_string = found != b'"'
+        elif found[-1:] == b'"':  # outside a string a backslash escapes nothing
+            in_string = True
+        else:
+            depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(found[-1:], 0)
+    return in_string or depth > 0
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _LONGEST_INTEGER else float(digits)
 
 
 def _no_constant(name: str) -> NoReturn:

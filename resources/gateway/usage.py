@@ -30,6 +30,10 @@ _READ_DETAIL = "cached_tokens"
 _WRITE_DETAILS = ("cache_write_tokens", "cache_creation_tokens", "created_cache_tokens")
 
 
+_MAX_TOKENS = 10**12
+"""No model reads or writes as many in one call; sums of what is taken stay within 64 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of one call; the prompt is the sum of the first three."""
@@ -166,12 +170,13 @@ def _normalise(raw: Mapping[str, object]) -> Usage:
 
 
 def _counter(value: object) -> int | None:
-    """A token count, None where none was sent; integral floats count, everything else is invalid."""
+    """A token count, None where none was sent; integral floats count, everything else is invalid, and so is a number
+    that no call can have produced."""
     if value is None:
         return None
-    if type(value) is int and value >= 0:
+    if type(value) is int and 0 <= value <= _MAX_TOKENS:
         return value
-    if type(value) is float and value >= 0 and value.is_integer():
+    if type(value) is float and 0 <= value <= _MAX_TOKENS and value.is_integer():
         return int(value)
     raise _Unusable("invalid")
 

@@ -56,6 +56,7 @@ def finish(end: CallEnd | None, result: ResultRow | None) -> Finish:
 
 
 Operation = Dispatch | Finish
+_MAX_BIGINT = 2**63 - 1
 
 # Built once: putting a statement together costs more than running it.
 _run_id = bindparam("run")
@@ -282,8 +283,9 @@ def _lock_account(connection: Connection, run_id: str) -> _Account:
 
 
 def _save_account(connection: Connection, run_id: str, account: _Account, now: float) -> None:
-    values = {"reserved": account.reserved, "spent": account.spent, "unknown": account.unknown, "now": now}
-    connection.execute(_save_statement, {"run": run_id, **values})
+    amounts = {"reserved": account.reserved, "spent": account.spent, "unknown": account.unknown}
+    values = {name: min(amount, _MAX_BIGINT) for name, amount in amounts.items()}
+    connection.execute(_save_statement, {"run": run_id, **values, "now": now})
 
 
 def _last(connection: Connection, query: Select[Any], run_id: str) -> int:

@@ -26,12 +26,17 @@ NOTHING = CallCost("known", None, Decimal(0), Decimal(0))
 """The cost of a request that never left, or that was refused before anything was generated."""
 
 
+MAX_CALL_PICO = 2**53
+"""What one call is charged to the budget at most: about 9,000 USD. The journal adds up 64-bit columns, and a counter
+that says more is no count of tokens; the exact cost stands in `cost_usd` all the same."""
+
+
 def reserved_pico(request: ChatRequest, target: Target) -> int:
     """Upper bound of the call's price in pico-dollars; 0 for a target without prices."""
     bound = reservation_usd(
         len(request.body), request.max_tokens, target.prices, inference_calls=target.max_inference_calls or 1
     )
-    return 0 if bound is None else to_pico(bound)
+    return 0 if bound is None else min(to_pico(bound), MAX_CALL_PICO)
 
 
 def reserved_tokens(request: ChatRequest) -> int:
@@ -96,7 +101,7 @@ def call_end(call_id: str, benchmark: str, outcome: CallOutcome, target: Target)
         call_id=call_id,
         benchmark=benchmark,
         outcome=outcome.kind,
-        spent_pico=None if cost.cost_usd is None else to_pico(cost.cost_usd),
+        spent_pico=None if cost.cost_usd is None else min(to_pico(cost.cost_usd), MAX_CALL_PICO),
         failure=reply.failure,
         http_status=outcome.http_status,
         model=reply.model,

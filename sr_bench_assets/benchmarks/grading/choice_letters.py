@@ -7,19 +7,23 @@ a letter that does not stand exactly there, as a token of its own, is no letter.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
-_NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
-    0x3000: " ",
-    ord("【"): "[",
-    ord("】"): "]",
-    0x00A0: " ",
-}
+_SPACES = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
+_INVISIBLE = (0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)
+_NARROW = (
+    {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+    | {ord("【"): "[", ord("】"): "]"}
+    | dict.fromkeys(_SPACES, " ")
+    | dict.fromkeys(_INVISIBLE)
+)
 
 
 def narrow(text: str) -> str:
-    """`text` with full-width forms (Ｃ, （, ：) as ASCII, character by character, so that places stay the same."""
-    return text.translate(_NARROW)
+    """`text` composed (NFC), with full-width forms (Ｃ, （, ：) as ASCII, all spaces as blanks and invisible characters
+    left out. Places are places of the result."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text).translate(_NARROW)
 
 
 @dataclass(frozen=True, slots=True)

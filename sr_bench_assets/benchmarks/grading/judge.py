@@ -47,7 +47,8 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_no_constant)
+# Numbers are of no interest here, and Python refuses to convert very long ones.
+_DECODER = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_no_constant, parse_int=float)
 
 _INSTRUCTIONS = """\
 You compare a reply with the reference answer of a question and give a verdict. You get one JSON object with the

@@ -63,12 +63,25 @@ def _events(body: bytes) -> tuple[list[bytes], bytes | None, bytes]:
         if line:
             field(line)
         elif data:
-            if b"\n".join(data):
+            if b"".join(data).strip():
                 events.append(b"\n".join(data))
             data = []
     if last:
         field(last)
-    return events, b"\n".join(data) or None, last
+    return events, b"\n".join(data) if b"".join(data).strip() else None, last
+
+
+def _index_without(
+    call_id: object, tools: dict[int, dict[str, Any]], position: int, last: int, fragments: int
+) -> int:
+    """Another id is another call; a lone fragment without an id goes on with the last call."""
+    if not call_id:
+        return last if fragments == 1 else position
+    same = [index for index in tools if tools[index]["id"] == call_id]
+    if same:
+        return same[0]
+    free = position not in tools or tools[position]["id"] is None
+    return position if free else max(tools) + 1
 
 
 def slow_reply(status: int, body: bytes, end: str) -> dict[str, Any]:
@@ -79,6 +92,7 @@ def slow_reply(status: int, body: bytes, end: str) -> dict[str, Any]:
     text = reasoning = ""
     model = finish = failure = None
     tools: dict[int, dict[str, Any]] = {}
+    last_tool = 0
     flags: set[str] = set()
     done = cut = False
     queue = [(event, False) for event in events]
@@ -105,14 +119,14 @@ def slow_reply(status: int, body: bytes, end: str) -> dict[str, Any]:
         if model is None and isinstance(value.get("model"), str) and value["model"]:
             model = value["model"]
         choices = value.get("choices")
-        for choice in choices if isinstance(choices, list) else []:
-            if not isinstance(choice, dict) or choice.get("index") not in (0, None):
+        for number, choice in enumerate(choices if isinstance(choices, list) else []):
+            if not isinstance(choice, dict):
+                continue
+            if choice.get("index", 0) != 0 or (choice.get("index") is None and number > 0):
                 continue
             if isinstance(choice.get("finish_reason"), str) and choice["finish_reason"]:
                 finish = choice["finish_reason"]
-            delta = choice.get("delta")
-            if delta is None:
-                delta = choice.get("message")
+            delta = choice["delta"] if choice.get("delta") else choice.get("message")
             if not isinstance(delta, dict):
                 continue
             content = delta.get("content")
@@ -126,8 +140,12 @@ def slow_reply(status: int, body: bytes, end: str) -> dict[str, Any]:
             if isinstance(thought, str):
                 reasoning += thought
             calls = delta.get("tool_calls")
-            for position, call in enumerate(calls if isinstance(calls, list) else []):
-                index = call["index"] if isinstance(call.get("index"), int) else position
+            calls = calls if isinstance(calls, list) else []
+            for position, call in enumerate(calls):
+                index = call.get("index")
+                if not isinstance(index, int):
+                    index = _index_without(call.get("id"), tools, position, last_tool, len(calls))
+                last_tool = index
                 joined = tools.setdefault(index, {"index": index, "id": None, "name": None, "arguments": ""})
                 function = call.get("function") or {}
                 joined["id"] = joined["id"] or call.get("id") or None

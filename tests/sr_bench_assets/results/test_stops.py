@@ -114,14 +114,14 @@ def test_a_run_may_have_its_commits_made_by_a_process(world: World) -> None:
     execution.close()
     assert get_run(world.journal, run.id).status == "completed"
     assert Counter(result.status for result in world.results(run)) == {"completed": 80}
-    assert psutil.Process().children() == []
+    assert _committing() == []
 
 
 def test_a_committing_process_that_dies_ends_the_run_and_loses_nothing_committed(world: World) -> None:
     lab = world.lab(faults=[_SLOW])
     run = world.new_run(plan := world.plan(lab, cases=60, limits={"concurrency": 4}))
     commits = CommitProcess.spawned()
-    (child,) = psutil.Process().children()
+    (child,) = _committing()
     execution = RunExecution(
         world.store, world.journal, plan, run.id, [BENCHMARK], world.env, commits=commits
     )
@@ -139,3 +139,9 @@ def test_a_committing_process_that_dies_ends_the_run_and_loses_nothing_committed
     assert {result.status for result in results} <= {"completed", "ambiguous"}
     assert len(results) == len(world.calls(run)) == lab.stats()["requests"]
     assert sum(result.status == "completed" for result in results) >= 5
+
+
+def _committing() -> list[psutil.Process]:
+    """Processes that commit for this one (a database server may be its child too)."""
+    children = psutil.Process().children()
+    return [child for child in children if any("commit_process" in part for part in child.cmdline())]

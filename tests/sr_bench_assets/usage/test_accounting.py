@@ -184,7 +184,8 @@ def test_rebuilding_names_what_differs(store: Store, journal: Journal) -> None:
         if case_id.endswith("/1"):
             return Outcome(recorded={"finish_reason": "length", "model": "GLM"})
         if case_id.endswith("/2"):
-            return Outcome(recorded={"evidence_segment": None, "evidence_length": None})
+            nothing = ("evidence_segment", "evidence_length", "evidence_sha256")
+            return Outcome(recorded=dict.fromkeys(nothing))
         return Outcome()
 
     run_id = finished_run(store, journal, frozen_plan([single("Flash")]), outcome)
