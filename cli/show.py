@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.output import Ctx, emit
 from resources.errors import NotFound, SrBenchError
+
+if TYPE_CHECKING:
+    from resources.journal.connection import Journal
+    from resources.journal.runs import Run
+    from resources.store import Store
 
 
 @click.command()
@@ -24,7 +29,7 @@ def show(obj: Ctx, run_id: str, what: str | None, after: int, limit: int, call_i
     """Show one run."""
     from resources.journal.runs import get_run
 
-    _, journal = obj.open_journal()
+    store, journal = obj.open_journal()
     found = get_run(journal, run_id)
     if not found.is_terminal:
         from resources.journal.leases import reconcile_dead_runs
@@ -33,7 +38,7 @@ def show(obj: Ctx, run_id: str, what: str | None, after: int, limit: int, call_i
             found = get_run(journal, found.id)
     if call_id and what:
         raise SrBenchError("--call-id stands alone.", field="--call-id", mend=f"Leave out --{what}.")
-    page = _page(journal, found, what, after, limit, call_id)
+    page = _page(store, journal, found, what, after, limit, call_id)
     if obj.wants_json:
         emit(page)
         return
@@ -43,7 +48,13 @@ def show(obj: Ctx, run_id: str, what: str | None, after: int, limit: int, call_i
 
 
 def _page(
-    journal: Any, run: Any, what: str | None, after: int, limit: int, call_id: str | None
+    store: Store,
+    journal: Journal,
+    run: Run,
+    what: str | None,
+    after: int,
+    limit: int,
+    call_id: str | None,
 ) -> dict[str, Any]:
     from cli.run_views import call_view, event_view, progress_rows, result_view, run_view
     from resources.journal.calls import get_call, list_calls
@@ -71,6 +82,27 @@ def _page(
     return {
         **run_view(run, progress(journal, run.id)),
         "by_benchmark_and_target": progress_rows(journal, run.id),
+        **_reconciled(store, journal, run),
+    }
+
+
+def _reconciled(store: Store, journal: Journal, run: Run) -> dict[str, Any]:
+    """What usage reconciliation made of the costs above, once it was done: reports count with these figures."""
+    from resources.journal.seals import list_seals
+
+    partitions = {seal.partition for seal in list_seals(journal, run.id, kind="accounting")}
+    if not partitions:
+        return {}
+    from sr_bench_assets.usage.ledger import load_ledgers, summary
+
+    found = summary(load_ledgers(store, journal, run.id, sorted(partitions)))
+    counts = found["counts"]
+    return {
+        "usage_reconciliation": {
+            "known_cost_usd": found["new_known_cost_usd"],
+            "before": found["old_known_cost_usd"],
+            **{name: counts[name] for name in ("verified", "corrected", "unknown", "changed")},
+        }
     }
 
 

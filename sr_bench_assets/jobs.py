@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dagster import AssetCheckKey, AssetKey, AssetSelection, define_asset_job
 
-from sr_bench_assets.partitions import benchmark_profile_partitions, profile_partitions
-
 EVALUATION_JOB = "evaluate"
 SCORECARD_JOB = "score"
 PREPARATION_JOB = "prepare"
@@ -17,19 +15,16 @@ STAGES = ("prepared_dataset", "frozen_plan", "target_results", "reconciled_usage
 evaluation_job = define_asset_job(
     EVALUATION_JOB,
     selection=AssetSelection.assets(*STAGES),
-    partitions_def=benchmark_profile_partitions,
     description="Verify the frozen tasks and plan, call the targets, reconcile usage, report: one benchmark.",
 )
 scorecard_job = define_asset_job(
     SCORECARD_JOB,
     selection=AssetSelection.assets("scorecard"),
-    partitions_def=profile_partitions,
     description="Aggregate the benchmarks of one run.",
 )
 preparation_job = define_asset_job(
     PREPARATION_JOB,
     selection=AssetSelection.assets("prepared_dataset"),
-    partitions_def=benchmark_profile_partitions,
     description="Prepare a frozen dataset without calling any model.",
 )
 source_job = define_asset_job(

@@ -10,7 +10,9 @@ from typing import Literal, Protocol
 from resources.gateway.usage import Usage
 from resources.targets import Price
 
-CostReason = Literal["model_unknown", "usage_unknown", "child_unknown", "receipt_missing", "call_failed"]
+CostReason = Literal[
+    "model_unknown", "usage_unknown", "child_unknown", "receipt_missing", "call_failed", "several_done"
+]
 
 # Counts and rates have few digits, so sums of products are exact; the trap proves it each time.
 _EXACT = Context(prec=400, traps=[Inexact])

@@ -58,8 +58,6 @@ class Reply:
     flags: tuple[str, ...] = ()
     done_count: int = 0
     """[DONE] marks in the bytes kept."""
-    usage_final: bool = False
-    """The reply came to its end, so `usage` is the whole of it. Running counts of a broken stream are not."""
     error_message: str | None = None
     """What the server said was wrong, cut to a readable length."""
 

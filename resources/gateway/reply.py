@@ -166,7 +166,6 @@ class ReplyBuilder:
             model=parts.model,
             flags=tuple(sorted(self._flags)),
             done_count=self.done_count,
-            usage_final=self._failure is None and (self.done_count > 0 or clean_end),
             error_message=self._message,
         )
 

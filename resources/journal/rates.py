@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import Connection, case, func, select, text
+from sqlalchemy import ColumnElement, Connection, case, func, select, text
 
 from resources.journal.calls import Dispatch, RateCeiling
 from resources.journal.schema import calls
@@ -82,9 +82,7 @@ def read_window(connection: Connection, rate: RateCeiling, now: float) -> Window
     if rate.requests_per_minute is not None or rate.tokens_per_minute is not None:
         summed: Any = func.sum(_tokens) if rate.tokens_per_minute is not None else 0
         requests, tokens = connection.execute(
-            select(func.count(), summed).where(
-                calls.c.rate_key == rate.key, calls.c.dispatched_at > _start(now)
-            )
+            select(func.count(), summed).where(calls.c.rate_key == rate.key, *_within(now))
         ).one()
     if rate.max_in_flight is not None:
         in_flight = connection.execute(
@@ -102,15 +100,13 @@ def free_at(
     now = window.now
     if cause == "concurrency":
         return now + POLL_S
-    query = select(calls.c.dispatched_at, _tokens).where(
-        calls.c.rate_key == rate.key, calls.c.dispatched_at > _start(now)
-    )
+    query = select(calls.c.dispatched_at, _tokens).where(calls.c.rate_key == rate.key, *_within(now))
     newest_first = query.order_by(calls.c.dispatched_at.desc())
     if cause == "requests":
         assert rate.requests_per_minute is not None  # the cause says so
         before = rate.requests_per_minute - 1 - len(window.granted)
         leaving = connection.execute(newest_first.offset(before).limit(1)).first() if before >= 0 else None
-        return (leaving.dispatched_at if leaving else now) + WINDOW_S + MARGIN_S
+        return min(leaving.dispatched_at if leaving else now, now) + WINDOW_S + MARGIN_S
     assert rate.tokens_per_minute is not None  # the cause says so
     room = max(rate.tokens_per_minute - dispatch.reserved_tokens, 0)
     used = sum(granted.reserved_tokens for granted in window.granted)
@@ -118,9 +114,12 @@ def free_at(
         for at, tokens in connection.execute(newest_first):
             used += tokens
             if used > room:
-                return at + WINDOW_S + MARGIN_S
+                return min(at, now) + WINDOW_S + MARGIN_S
     return now + WINDOW_S + MARGIN_S
 
 
-def _start(now: float) -> float:
-    return now - WINDOW_S - MARGIN_S
+def _within(now: float) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Dispatched in the window before `now`. A clock that was set back leaves calls of the future behind: those of
+    more than a window ahead tell nothing any more, or a target would wait for as long as the step."""
+    at = calls.c.dispatched_at
+    return at > now - WINDOW_S - MARGIN_S, at < now + WINDOW_S + MARGIN_S

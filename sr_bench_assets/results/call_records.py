@@ -16,6 +16,7 @@ from resources.gateway.pricing import (
     to_pico,
     unknown_cost,
 )
+from resources.gateway.record import Reply
 from resources.gateway.request import ChatRequest
 from resources.gateway.usage import MISSING, Usage
 from resources.journal.calls import CallEnd
@@ -51,16 +52,17 @@ def reserved_tokens(request: ChatRequest) -> int:
 def call_cost(outcome: CallOutcome, target: Target) -> CallCost:
     """Exact cost of a call, or the reason it is unknown.
 
-    Nothing for a request that was refused or never left; `call_failed` for a reply that broke off, whose usage
-    is not final. A single model is priced by the model that the reply names. A MoM call is priced by the
-    children of a complete receipt (an incomplete one leaves it `child_unknown`); without a receipt only a direct
-    call (one inference call by a model that the router named) can be priced, else `receipt_missing`.
+    Nothing for a request that was refused or never left. A failed call proves no cost, whatever its stream holds, and
+    neither does a stream of several replies: usage reconciliation says the same. A single model is priced by the model
+    that the reply names. A MoM call is priced by the children of a complete receipt (an incomplete one leaves it
+    `child_unknown`); without a receipt only a direct call (one inference call by a model that the router named) can be
+    priced, else `receipt_missing`.
     """
     if outcome.kind == "refused" or outcome.never_sent:
         return NOTHING
     reply, receipt = outcome.reply, outcome.receipt
-    if not reply.usage_final:
-        return unknown_cost("call_failed")
+    if not _proves_spend(reply):
+        return unknown_cost("call_failed" if reply.call_status == "failed" else "several_done")
     if target.kind == "single":
         return price_call(reply.model, reply.usage, target.prices)
     if receipt is not None and receipt.children is not None:
@@ -76,10 +78,10 @@ def spent_usage(outcome: CallOutcome, target: Target) -> Usage:
     """Tokens of all that the call generated, where that is proven; the counterpart of `call_cost`.
 
     A compound MoM call's final stream shows the last of its calls only: its tokens are the sum of a complete
-    receipt's children, and unknown without one. Running counts of a reply that broke off are not its usage.
+    receipt's children, and unknown without one. The counts of a failed call prove nothing.
     """
     reply, receipt = outcome.reply, outcome.receipt
-    if not reply.usage_final:
+    if not _proves_spend(reply):
         return MISSING
     if target.kind == "single":
         return reply.usage
@@ -89,6 +91,10 @@ def spent_usage(outcome: CallOutcome, target: Target) -> Usage:
     if receipt is None or receipt.problem is not None or receipt.inference_call_count != 1:
         return MISSING
     return reply.usage
+
+
+def _proves_spend(reply: Reply) -> bool:
+    return reply.call_status == "completed" and reply.done_count <= 1
 
 
 def call_end(call_id: str, benchmark: str, outcome: CallOutcome, target: Target) -> CallEnd:

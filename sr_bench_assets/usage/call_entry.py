@@ -41,7 +41,7 @@ def call_entry(row: Mapping[str, Any], retained: Retained | Missing, target: Tar
     """
     recorded = recorded_accounting(row)
     found, kept = _judge(row, recorded, retained, target)
-    holds = recorded if kept else _accounting(found)
+    holds = recorded if kept else _accounting(found, recorded)
     return {
         "id": row["id"],
         "outcome": found.outcome,
@@ -111,10 +111,13 @@ def _recorded_usage(recorded: CallAccounting) -> dict[str, int | None] | None:
     return None if recorded.tokens is None else dict(zip(BUCKETS, recorded.tokens, strict=True))
 
 
-def _accounting(found: Reconciliation) -> CallAccounting:
+def _accounting(found: Reconciliation, recorded: CallAccounting) -> CallAccounting:
+    reason = None if found.cost_usd is not None else found.reason or "model_unknown"
+    if reason in ("no_accounted_call", "several_calls") and recorded.cost_reason is not None:
+        reason = recorded.cost_reason  # it says what is wrong with the receipt
     return CallAccounting(
         tokens=bucket_tuple(found.usage),
         cost_usd=found.cost_usd,
-        cost_reason=None if found.cost_usd is not None else found.reason or "model_unknown",
+        cost_reason=reason,
         cache_neutral_cost_usd=found.cache_neutral_cost_usd,
     )

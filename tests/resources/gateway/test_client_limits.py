@@ -141,7 +141,6 @@ def test_more_tokens_than_the_plan_allows(streamed: bool) -> None:
                 )
             checked_evidence(outcome)
             assert outcome.reply.failure == "output_tokens_limit"
-            assert outcome.reply.usage_final
             assert outcome.reply.usage.output_tokens == 50
 
     run(work())
@@ -217,8 +216,6 @@ def test_a_mom_call_must_acknowledge_the_frozen_config(acknowledged: str | None,
         async with ScriptedServer(script) as server:
             outcome = await send_once(server.base_url, kind="mom", config_hash="h1", max_inference_calls=3)
             assert outcome.reply.failure == failure
-            # What was generated was paid for, so its usage is known all the same.
-            assert outcome.reply.usage_final
             assert outcome.receipt is not None
             assert outcome.receipt.selected_model == "m-1"
             head = server.requests[0][0].lower()

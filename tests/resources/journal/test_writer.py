@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import update
 
 from resources.errors import NotFound, SrBenchError
 from resources.journal.calls import RateCeiling, dispatched_cells, get_call, list_calls
@@ -15,6 +17,7 @@ from resources.journal.evidence import FramePlace, read_frame
 from resources.journal.progress import progress, progress_by
 from resources.journal.results import list_results
 from resources.journal.runs import Run, finish_run, get_run, request_cancel
+from resources.journal.schema import calls
 from resources.journal.writer import (
     BudgetExhausted,
     Duplicate,
@@ -246,6 +249,22 @@ async def test_tokens_per_minute_count_as_reserved_then_as_used(opened: Opened) 
     await opened.writer.finish(an_end(second, outcome="refused", spent_pico=0))
     third = a_dispatch(3, rate=rate, reserved_tokens=70, reserved_pico=0)
     assert isinstance(await opened.writer.dispatch(third), Granted)
+
+
+@pytest.mark.parametrize(("ahead_s", "granted"), [(3600.0, True), (30.0, False)])
+async def test_a_clock_that_was_set_back_blocks_for_no_more_than_a_window(
+    opened: Opened, ahead_s: float, granted: bool
+) -> None:
+    rate = RateCeiling("endpoint", requests_per_minute=1)
+    assert isinstance(await opened.writer.dispatch(a_dispatch(1, rate=rate, reserved_pico=0)), Granted)
+    with opened.journal.begin() as connection:
+        connection.execute(update(calls).values(dispatched_at=calls.c.dispatched_at + ahead_s))
+    verdict = await opened.writer.dispatch(a_dispatch(2, rate=rate, reserved_pico=0))
+    if granted:
+        assert isinstance(verdict, Granted)
+    else:
+        assert isinstance(verdict, RateLimited)
+        assert verdict.until <= time.time() + 61.5
 
 
 async def test_a_call_larger_than_the_token_ceiling_goes_alone(opened: Opened) -> None:

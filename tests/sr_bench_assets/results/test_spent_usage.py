@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,10 +19,10 @@ STREAM = Usage("known", 116, 0, 0, 33)
 CHILDREN = (ChildCall("GLM", Usage("known", 700, 64, 20, 87)), ChildCall("Flash", STREAM))
 
 
-def outcome(receipt: RouterReceipt | None = None, *, final: bool = True) -> CallOutcome:
+def outcome(receipt: RouterReceipt | None = None, **reply: Any) -> CallOutcome:
     members: dict[str, Any] = {
         "kind": "completed",
-        "reply": Reply("completed", None, usage=STREAM, model="Flash", usage_final=final),
+        "reply": replace(Reply("completed", None, usage=STREAM, model="Flash"), **reply),
         "end": "eof",
         "http_status": 200,
         "headers": {},
@@ -63,7 +64,18 @@ def test_a_mom_call_spent_what_its_receipt_proves(receipt: RouterReceipt | None,
     assert end.usage == STREAM.as_dict()
 
 
-def test_a_broken_reply_has_no_usage() -> None:
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ({"call_status": "failed", "failure": "stream_truncated"}, "call_failed"),
+        ({"call_status": "failed", "failure": "config_hash_mismatch", "done_count": 1}, "call_failed"),
+        ({"done_count": 2}, "several_done"),
+    ],
+)
+def test_what_proves_no_spend(reply: dict[str, Any], reason: str) -> None:
     target = Target.model_validate(single("Flash"))
     assert spent_usage(outcome(), target) == STREAM
-    assert spent_usage(outcome(final=False), target) == MISSING
+    assert spent_usage(outcome(**reply), target) == MISSING
+    end = call_end("id", "mmlu-pro", outcome(**reply), target)
+    assert (end.cost_usd, end.cost_reason, end.spent_pico) == (None, reason, None)
+    assert end.usage == STREAM.as_dict()  # what was said is kept
