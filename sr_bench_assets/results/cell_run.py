@@ -14,7 +14,8 @@ from sr_bench_assets.results.case_file import CaseFile
 from sr_bench_assets.results.dispatcher import NotDispatched, Slot
 from sr_bench_assets.results.lanes import Cell
 from sr_bench_assets.results.pacing import Turn
-from sr_bench_assets.results.session import CellSession, RunCalls
+from sr_bench_assets.results.run_calls import RunCalls
+from sr_bench_assets.results.session import CellSession
 
 
 class CellRunner:
@@ -46,7 +47,7 @@ class CellRunner:
             result = _fault(error)
         session.leave()
         if not session.accepted:
-            self.calls.unsent(cell.target_id, result.failure or "")
+            self.calls.notices.unsent(cell.target_id, result.failure or "")
         else:
             end = session.take_end()
             commit = self._commit(end, _row(cell, case.id, result, session))

@@ -13,7 +13,7 @@ from sr_bench_assets.benchmarks.contract import Benchmark
 from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.results.dispatcher import Endpoint
 from sr_bench_assets.results.pacing import Pacer
-from sr_bench_assets.results.session import Place
+from sr_bench_assets.results.run_calls import Place
 
 
 @dataclass(frozen=True)

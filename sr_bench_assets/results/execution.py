@@ -19,7 +19,7 @@ from resources.journal.commit_process import CommitProcess
 from resources.journal.connection import Journal
 from resources.journal.leases import Lease, acquire_lease
 from resources.journal.patience import patiently
-from resources.journal.runs import add_event, get_run, start_run
+from resources.journal.runs import get_run, start_run
 from resources.journal.verdicts import Stopped
 from resources.journal.writer import JournalWriter
 from resources.store import Store
@@ -34,11 +34,11 @@ from sr_bench_assets.results.conclusion import CALL_FAILURES, TOLD_TO_END, Stop,
 from sr_bench_assets.results.dispatcher import Dispatcher
 from sr_bench_assets.results.endpoints import Places, needed_endpoints, places_of
 from sr_bench_assets.results.lanes import Cell, Lane
+from sr_bench_assets.results.notices import Notices
+from sr_bench_assets.results.run_calls import RunCalls
 from sr_bench_assets.results.scope import RunScopeCells, planned_count
 from sr_bench_assets.results.sealing import PartitionSeal, seal_partition
-from sr_bench_assets.results.session import RunCalls
 from sr_bench_assets.results.turnstile import Turnstile
-from sr_bench_assets.results.unsent import UnsentCells
 from sr_bench_assets.results.work import lanes_to_run
 
 POLL_S = 0.5
@@ -105,7 +105,7 @@ class RunExecution:
         self._stopping = threading.Lock()
         self._left: dict[str, int] = {}
         self._scope = RunScopeCells()
-        self._unsent = UnsentCells(plan.limits)
+        self._notices = Notices(journal, run_id, plan.limits)
         self._ended = {benchmark: threading.Event() for benchmark in self._partitions}
         self._leases: list[Lease] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -202,7 +202,7 @@ class RunExecution:
     def _conclude(self, stop: Stop | None) -> None:
         leases, self._leases = self._leases, []
         if leases:
-            conclude_run(self._journal, self._plan, self._run_id, leases, stop, self._unsent.causes())
+            conclude_run(self._journal, self._plan, self._run_id, leases, stop, self._notices.causes())
 
     def _committer(self) -> CommitProcess | None:
         """A process for a run of some length; a thread is quicker at hand for a short one."""
@@ -299,7 +299,7 @@ class RunExecution:
                 turnstile=Turnstile(),
                 calls_only=work.calls_only,
                 halted=self._halted,
-                unsent=self._unsent.add,
+                notices=self._notices,
             )
             for benchmark in self._partitions:
                 self._check_partition(benchmark)
@@ -328,15 +328,11 @@ class RunExecution:
         self._check_partition(cell.benchmark)
 
     def _cells_dropped(self, benchmark: str, target_id: str, count: int, reason: str) -> None:
-        self._unsent.add(target_id, reason, count)
+        self._notices.unsent(target_id, reason, count)
         if reason == "budget_exhausted":
             self._note_budget()
         elif reason == "circuit_open":
-            self._note(
-                "circuit_open",
-                f"{count} cells of {benchmark} at {target_id} will not be sent: too many failures in a row",
-                {"benchmark": benchmark, "target_id": target_id, "count": count},
-            )
+            self._notices.circuit_open(benchmark, target_id, count)
         self._left[benchmark] -= count
         self._check_partition(benchmark)
 
@@ -366,11 +362,6 @@ class RunExecution:
     def _check_partition(self, benchmark: str) -> None:
         if self._left[benchmark] == 0:
             self._ended[benchmark].set()
-
-    def _note(self, kind: str, message: str, data: Mapping[str, object]) -> None:
-        # A write that may wait for the disk: off the loop.
-        assert self._loop is not None  # only called from it
-        self._loop.run_in_executor(None, add_event, self._journal, self._run_id, kind, message, data)
 
     # the watch's thread
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal, Inexact
 from typing import Any, Literal
 
 from resources.canonical import sha256_bytes
 from resources.errors import SrBenchError
-from resources.gateway.client import GatewayClient
 from resources.gateway.outcome import CallOutcome
 from resources.gateway.request import ChatRequest, build_request
 from resources.gateway.timer import Timer
-from resources.journal.calls import CallEnd, Dispatch, RateCeiling, new_call_id
-from resources.journal.verdicts import BudgetExhausted, Duplicate, Granted, RateLimited, Stopped
-from resources.journal.writer import JournalWriter
-from resources.targets import Target
+from resources.journal.calls import CallEnd, Dispatch, new_call_id
+from resources.journal.verdicts import BudgetExhausted, Duplicate, Granted, RateLimited
 from sr_bench_assets.benchmarks.contract import CallView
-from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.results.call_records import (
     call_end,
     call_view,
@@ -29,44 +23,12 @@ from sr_bench_assets.results.call_records import (
     reserved_pico,
     reserved_tokens,
 )
-from sr_bench_assets.results.dispatcher import Dispatcher, Endpoint, NotDispatched, Slot
+from sr_bench_assets.results.dispatcher import Endpoint, NotDispatched, Slot
 from sr_bench_assets.results.pacing import Turn, pause_after_refusal
-from sr_bench_assets.results.turnstile import Turnstile
+from sr_bench_assets.results.run_calls import Place, RunCalls
 
 Role = Literal["subject", "judge", "simulator"]
 _EXACT = Context(prec=400, traps=[Inexact])
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the calls of one target go: its endpoint's queues, its key and the ceilings it shares."""
-
-    target: Target
-    endpoint: Endpoint
-    api_key: str | None
-    rate: RateCeiling | None
-
-
-@dataclass
-class RunCalls:
-    """What all sessions of one run share."""
-
-    run_id: str
-    plan: FrozenPlan
-    writer: JournalWriter
-    client: GatewayClient
-    dispatcher: Dispatcher
-    subjects: Mapping[str, Place]
-    auxiliary: Mapping[str, Place]
-    """By role: judge, simulator."""
-    turnstile: Turnstile
-    calls_only: frozenset[str]
-    """Benchmarks whose cells do nothing but calls and quick grading: between calls they hold no slot."""
-    halted: Callable[[Stopped | SrBenchError], None]
-    """Told when the journal lets nothing more be sent: the run was ended or cancelled, or it cannot be written."""
-    unsent: Callable[[str, str], None]
-    """Told of each cell that ended without a request taken: its target, and why."""
-    random: random.Random = field(default_factory=random.Random)
 
 
 class CellSession:
@@ -168,6 +130,7 @@ class CellSession:
                 return failed_view("http_error")
             self._refuse_if_cut()
             pause = pause_after_refusal(outcome.retry_after_s, attempt, run.random)
+            run.notices.waiting(place.endpoint.key, pause, "it refused a request")
             attempt += 1
             asked_at = self._loop.time()
             turn = await run.dispatcher.turn(place.endpoint, self._slot, ready_at=asked_at + pause)
@@ -269,6 +232,9 @@ class CellSession:
                 return turn
             if isinstance(verdict, RateLimited):
                 ready_at = self._loop.time() + max(0.0, verdict.until - time.time())
+                self._run.notices.waiting(
+                    endpoint.key, ready_at - self._loop.time(), f"its {verdict.cause} are used up"
+                )
                 dispatcher.rate_limited(endpoint, ready_at)
                 turn = await dispatcher.turn(endpoint, self._slot, ready_at=ready_at)
             elif isinstance(verdict, BudgetExhausted):

@@ -14,7 +14,7 @@ import pytest
 from resources.errors import Incomplete, Unavailable
 from resources.gateway.client import GatewayClient
 from resources.journal.commit_process import CommitProcess
-from resources.journal.runs import get_run, request_cancel
+from resources.journal.runs import get_run, list_events, request_cancel
 from sr_bench_assets.results.execution import RunExecution
 from sr_bench_assets.results.turnstile import Turnstile
 from tests.sr_bench_assets.results.conftest import BENCHMARK, World
@@ -76,6 +76,16 @@ def test_a_partial_run_says_which_target_refused_and_how_often(world: World) -> 
     assert run.reason == (
         "4 of 4 cells were not dispatched (lab-small: 4 refused until max_rejections_per_call (2) was reached)"
     )
+
+
+def test_a_run_that_waits_says_what_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sr_bench_assets.results.notices.TOLD_WAIT_S", 0.2)
+    lab = world.lab(
+        faults=[{"kind": "unavailable", "always": True, "first_attempts": 1, "retry_after_s": 0.3}]
+    )
+    run, _ = world.execute(world.plan(lab, cases=2))
+    told = [event.message for event in list_events(world.journal, run.id) if event.kind == "waiting"]
+    assert told == ["lab-small: it refused a request; the next call may leave in 0 s"]
 
 
 def test_a_fault_of_ours_costs_one_call_and_no_place(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
