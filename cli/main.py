@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from cli.output import Ctx, show_error
-from resources.errors import SrBenchError
+from resources.errors import SrBenchError, Unavailable
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # name: (module, attribute, one line for --help)
@@ -122,6 +122,12 @@ def main() -> None:
         # Whoever read our output has had enough; nothing may be flushed into the closed pipe at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        if debug:
+            raise
+        readable = os_error(error)
+        show_error(readable, as_json=as_json)
+        sys.exit(readable.exit_code)
     except Exception as error:
         if debug:
             raise
@@ -129,12 +135,25 @@ def main() -> None:
         sys.exit(EXIT_UNEXPECTED)
 
 
+def os_error(error: OSError) -> SrBenchError:
+    """What the system refused, for people."""
+    from resources.durable import disk_error
+
+    place = Path(str(error.filename)) if error.filename else None
+    readable = disk_error(error, place or Path("the store"))
+    if readable is not None:
+        return readable
+    return Unavailable(
+        f"{error.strerror or type(error).__name__}{f': {place}' if place else ''}",
+        code="system",
+        mend="Check that the path is what it should be, and that you may read and write there.",
+    )
+
+
 def unexpected(error: Exception) -> SrBenchError:
     """An error that no part of the program foresaw, in one line; its type and text, never a traceback."""
-    place = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-    cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return SrBenchError(
-        f"{type(error).__name__}: {cause}{place}",
+        f"{type(error).__name__}: {error}",
         code="unexpected",
         mend="Run the command with --debug to see where; if it is not your system's fault, please report it.",
     )

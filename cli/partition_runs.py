@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 from dagster import DagsterInstance, DagsterRunStatus
+from sqlalchemy.exc import DatabaseError
 
 from resources.dagster_home import prepare_dagster_home
 from resources.dagster_speed import HistoryConnections
+from resources.errors import Unavailable
 from resources.journal.connection import Journal
 from resources.journal.runs import add_event
 from resources.store import Store
@@ -24,8 +28,10 @@ class PartitionRuns:
     """Materializes the partitions of one run of one plan on the store's own Dagster instance."""
 
     def __init__(self, store: Store, journal: Journal, plan: FrozenPlan, run_id: str) -> None:
-        self._history = HistoryConnections(prepare_dagster_home(store))
-        self._instance = DagsterInstance.get()
+        self._home = store.dagster_home
+        with self._told_apart():
+            self._history = HistoryConnections(prepare_dagster_home(store))
+            self._instance = DagsterInstance.get()
         self._journal = journal
         self._plan = plan
         self._run_id = run_id
@@ -64,6 +70,26 @@ class PartitionRuns:
             # Dagster's events stand in its history; the runner's log needs only what went wrong.
             "loggers": {"console": {"config": {"log_level": "ERROR"}}},
         }
+        with self._told_apart():
+            return self._executed(job_name, key, dagster_run_id, config)
+
+    @contextmanager
+    def _told_apart(self) -> Iterator[None]:
+        """Dagster's own databases are not the journal, and what is broken in them costs no result."""
+        try:
+            yield
+        except DatabaseError as error:
+            cause = str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
+            raise Unavailable(
+                f"Dagster's history in {self._home} cannot be used: {cause}",
+                code="dagster_unavailable",
+                field="store",
+                mend=f"move {self._home} away: it is made anew; runs, results and evidence are not in it",
+            ) from error
+
+    def _executed(
+        self, job_name: str, key: str, dagster_run_id: str, config: dict[str, Any]
+    ) -> tuple[StopKind, str] | None:
         try:
             result = defs.resolve_job_def(job_name).execute_in_process(
                 partition_key=key,

@@ -36,6 +36,18 @@ class Store:
         user, is no folder, or is a folder of other things that other users may read.
         """
         root = _discover(path)
+        try:
+            return cls._opened(root, create=create)
+        except OSError as error:
+            raise SrBenchError(
+                f"the store {root} cannot be used: {error.strerror or error}",
+                code="bad_store",
+                field="store",
+                mend="name a folder that you may make and write, with --store or SR_BENCH_STORE",
+            ) from error
+
+    @classmethod
+    def _opened(cls, root: Path, *, create: bool) -> Store:
         if not root.exists():
             if not create:
                 raise NotFound(

@@ -11,13 +11,17 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.engine import Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, NoSuchModuleError, OperationalError
 
 from resources.errors import SrBenchError, Unavailable
 from resources.store import Store
 
 _BUSY_TIMEOUT_MS = 60_000
 _WRITE_OPTION = "sr_bench_write"
+_DAMAGED = ("malformed", "not a database", "no such table", "no such column", "already exists")
+"""What SQLite says of a file that is no journal (any more)."""
+HOPELESS = frozenset({"disk_full", "journal_damaged"})
+"""Codes of errors that do not pass by themselves in a moment."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ def unreachable(engine: Engine, error: DBAPIError) -> SrBenchError:
             field="store",
             mend="free space on the disk of the journal, then repeat",
         )
+    if engine.dialect.name == "sqlite" and any(mark in cause for mark in _DAMAGED):
+        return damaged(engine, cause)
     place = (
         engine.url.database if engine.dialect.name == "sqlite" else f"{engine.url.host}/{engine.url.database}"
     )
@@ -77,12 +83,26 @@ def unreachable(engine: Engine, error: DBAPIError) -> SrBenchError:
     )
 
 
+def damaged(engine: Engine, cause: str) -> SrBenchError:
+    """The error for a database that is there and is no sound journal."""
+    return Unavailable(
+        f"the journal {engine.url.database} is damaged: {cause}",
+        code="journal_damaged",
+        field="store",
+        mend="keep it as it is, then restore it from a backup or save what is readable (SQLite: "
+        "`sqlite3 journal.sqlite3 .recover`); the evidence of runs lies in the store's runs/",
+    )
+
+
 @contextmanager
 def _readable_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
-    except OperationalError as error:
-        raise unreachable(engine, error) from error
+    except DatabaseError as error:
+        # Its other kinds (a broken constraint, wrong SQL) are for the program, not for people.
+        if type(error) in (OperationalError, DatabaseError):
+            raise unreachable(engine, error) from error
+        raise
 
 
 def engine_of(store: Store) -> Engine:

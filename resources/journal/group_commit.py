@@ -106,7 +106,7 @@ class GroupCommit:
                 work.error = error
                 # Without space nothing new is begun, but what has come back waits for it.
                 unsent = error.code == "disk_full" and isinstance(work.operation, Dispatch)
-                if unsent or time.monotonic() > give_up:
+                if unsent or error.code == "journal_damaged" or time.monotonic() > give_up:
                     return
             except Exception as error:
                 work.error = error

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from cli.main import COMMANDS, app, flags_first, refuse_neighbour, unexpected
+from cli.main import COMMANDS, app, flags_first, os_error, refuse_neighbour, unexpected
 from resources.errors import SrBenchError
 from tests.cli.evaluation import Bench
 
@@ -47,9 +49,19 @@ def test_unknown_command_and_option_are_usage_errors(tmp_path: Path) -> None:
 
 
 def test_unexpected_errors_are_one_line() -> None:
-    error = unexpected(OSError(28, "No space left on device", "/some/file"))
-    assert error.message == "OSError: No space left on device (/some/file)"
-    assert error.code == "unexpected"
+    error = unexpected(LookupError("what nobody foresaw"))
+    assert (error.message, error.code) == ("LookupError: what nobody foresaw", "unexpected")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.ENOSPC, "disk_full"), (errno.EROFS, "not_writable"), (errno.ENAMETOOLONG, "system")],
+)
+def test_what_the_system_refuses_is_told_with_its_path(number: int, code: str) -> None:
+    error = os_error(OSError(number, os.strerror(number), "/some/file"))
+    assert (error.code, error.exit_code) == (code, 4)
+    assert "/some/file" in error.message
+    assert error.mend
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:

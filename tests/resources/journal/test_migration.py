@@ -110,7 +110,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.delenv(DATABASE_ENV, raising=False)
     store = Store.open(tmp_path / "store")
     store.journal_path.write_bytes(b"this is not a database, but it is long enough to look like a file" * 20)
-    with pytest.raises(SrBenchError, match="cannot be used"):
+    with pytest.raises(SrBenchError, match="is damaged: file is not a database"):
         open_journal(store)
 
 
