@@ -16,6 +16,8 @@ import httptools
 _MAX_HEAD_BYTES = 1048576
 """Of a response's head with its interim responses. A router's receipt of many child calls is one long header."""
 
+_FRAMING = (b"content-length", b"transfer-encoding")
+
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -160,8 +162,7 @@ class Connection(asyncio.Protocol):
             return
         self._status = status
         self._has_head = True
-        framing = {name for name, _ in self._headers}
-        self._until_close = b"content-length" not in framing and b"transfer-encoding" not in framing
+        self._until_close = not any(name in _FRAMING for name, _ in self._headers)
         self._reusable = not self._until_close and self._parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:

@@ -99,22 +99,35 @@ def price_mom_direct(
     return price_call(selected_model, usage, prices)
 
 
-def reservation_usd(
-    request_bytes: int, max_tokens: int, prices: Mapping[str, Price] | None, *, inference_calls: int = 1
-) -> Decimal | None:
-    """Upper bound of what a request can cost, before it is sent; None where nothing is priced.
+class ReservationBound:
+    """Upper bound of what requests to one target can cost, before they are sent.
 
-    A token of the prompt is at least one byte of the request body, whose JSON syntax outweighs a chat
-    template's own tokens. Every prompt token is taken at the dearest prompt rate of any listed model,
-    `max_tokens` at the dearest output rate. With several inference calls (MoM) each may read the outputs of
-    all the others.
+    A token of the prompt is at least one byte of the request body, whose JSON syntax outweighs a chat template's own
+    tokens. Every prompt token is taken at the dearest prompt rate of any listed model, `max_tokens` at the dearest
+    output rate. With several inference calls (MoM) each may read the outputs of all the others. The rates are looked at
+    once; the rest is integers.
     """
-    if not prices:
-        return None
-    prompt_rate = max(max(price.input, price.cached_input, price.cache_write) for price in prices.values())
-    output_rate = max(price.output for price in prices.values())
-    prompt = inference_calls * (request_bytes + (inference_calls - 1) * max_tokens)
-    return _EXACT.add(_amount(prompt, prompt_rate), _amount(inference_calls * max_tokens, output_rate))
+
+    __slots__ = ("_calls", "_output", "_prompt", "_scale")
+
+    def __init__(self, prices: Mapping[str, Price] | None, inference_calls: int) -> None:
+        rates = [] if not prices else list(prices.values())
+        prompt = max(
+            (max(price.input, price.cached_input, price.cache_write) for price in rates), default=_ZERO
+        )
+        output = max((price.output for price in rates), default=_ZERO)
+        digits = max(0, *(-int(rate.normalize().as_tuple().exponent) for rate in (prompt, output)))
+        self._calls = inference_calls
+        self._prompt = int(_EXACT.scaleb(prompt, digits))
+        self._output = int(_EXACT.scaleb(output, digits))
+        self._scale = 10**digits
+
+    def pico(self, request_bytes: int, max_tokens: int) -> int:
+        """The bound for one request in whole pico-dollars, rounded up; 0 where nothing is priced."""
+        calls = self._calls
+        prompt = calls * (request_bytes + (calls - 1) * max_tokens)
+        # A rate is USD for a million tokens: a million pico-dollars a token.
+        return -(-1_000_000 * (prompt * self._prompt + calls * max_tokens * self._output) // self._scale)
 
 
 def to_pico(amount_usd: Decimal) -> int:

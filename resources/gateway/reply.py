@@ -89,12 +89,13 @@ class ReplyBuilder:
         self._flags: set[str] = set()
         self._whole = False
         self._mode: Literal["error", "stream", "json", "undecided"]
+        media = media_type(headers)
         # Redirects are not followed, so a 3xx is no reply either.
         if http_status >= 300:
             self._mode = "error"
         else:
-            self._mode = "stream" if media_type(headers) == "text/event-stream" else "undecided"
-        self._says_json = is_json(media_type(headers))
+            self._mode = "stream" if media == "text/event-stream" else "undecided"
+        self._says_json = is_json(media)
         coding = headers.get("content-encoding", "")
         self._inflater = None if is_identity(coding) else Inflater(coding)
 

@@ -9,10 +9,10 @@ from typing import Any
 from resources.gateway.outcome import CallOutcome
 from resources.gateway.pricing import (
     CallCost,
+    ReservationBound,
     price_call,
     price_mom,
     price_mom_direct,
-    reservation_usd,
     to_pico,
     unknown_cost,
 )
@@ -32,12 +32,9 @@ MAX_CALL_PICO = 2**53
 that says more is no count of tokens; the exact cost stands in `cost_usd` all the same."""
 
 
-def reserved_pico(request: ChatRequest, target: Target) -> int:
+def reserved_pico(request: ChatRequest, bound: ReservationBound) -> int:
     """Upper bound of the call's price in pico-dollars; 0 for a target without prices."""
-    bound = reservation_usd(
-        len(request.body), request.max_tokens, target.prices, inference_calls=target.max_inference_calls or 1
-    )
-    return 0 if bound is None else min(to_pico(bound), MAX_CALL_PICO)
+    return min(bound.pico(len(request.body), request.max_tokens), MAX_CALL_PICO)
 
 
 def reserved_tokens(request: ChatRequest) -> int:

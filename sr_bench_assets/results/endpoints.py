@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from resources.canonical import content_hash
 from resources.errors import SrBenchError
+from resources.gateway.pricing import ReservationBound
 from resources.journal.calls import RateCeiling
 from resources.targets import Target
 from sr_bench_assets.benchmarks.contract import Benchmark
@@ -95,6 +96,14 @@ def _place(plan: FrozenPlan, target: Target, key: str, env: Mapping[str, str]) -
                 field="api_key_env",
                 mend=f"export {target.api_key_env} before the run",
             )
+        if not api_key.isprintable() or " " in api_key:
+            raise SrBenchError(
+                f"the environment variable {target.api_key_env} of target {target.id} holds a space, a line end or "
+                "another character that no key has",
+                field="api_key_env",
+                mend=f"export {target.api_key_env} anew, with the key alone",
+            )
     ceiling = min(plan.limits.concurrency, target.rate_limit.max_concurrency or plan.limits.concurrency)
     pacer = Pacer(ceiling=ceiling, max_consecutive_failures=plan.limits.max_consecutive_failures)
-    return Place(target, Endpoint(key, pacer), api_key, rate_ceiling(target))
+    bound = ReservationBound(target.prices, target.max_inference_calls or 1)
+    return Place(target, Endpoint(key, pacer), api_key, rate_ceiling(target), bound)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from resources.errors import SrBenchError
 from resources.gateway.client import GatewayClient
+from resources.gateway.pricing import ReservationBound
 from resources.journal.calls import RateCeiling
 from resources.journal.verdicts import Stopped
 from resources.journal.writer import JournalWriter
@@ -26,6 +27,7 @@ class Place:
     endpoint: Endpoint
     api_key: str | None
     rate: RateCeiling | None
+    bound: ReservationBound
 
 
 @dataclass

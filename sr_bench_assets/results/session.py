@@ -213,7 +213,7 @@ class CellSession:
                         step=step,
                         attempt=attempt,
                         request_sha256=request.sha256,
-                        reserved_pico=reserved_pico(request, place.target),
+                        reserved_pico=reserved_pico(request, place.bound),
                         reserved_tokens=reserved_tokens(request),
                         rate=place.rate,
                         queue_wait_s=self._loop.time() - asked_at,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.gateway.pricing import decimal_text, price_call, price_mom, reservation_usd, to_pico
+from resources.gateway.pricing import ReservationBound, decimal_text, price_call, price_mom, to_pico
 from resources.gateway.router import ChildCall
 from resources.gateway.usage import Usage
 from resources.targets import Price
@@ -51,15 +53,36 @@ def test_a_receipt_without_calls_prices_nothing() -> None:
 def test_a_reservation_covers_whatever_the_call_can_cost(
     size: int, cap: int, prices: dict[str, Price]
 ) -> None:
-    bound = reservation_usd(size, cap, prices)
-    assert bound is not None
+    bound = ReservationBound(prices, 1).pico(size, cap)
     for model in prices:
         for split in ((size, 0, 0), (0, size, 0), (0, 0, size)):
             cost = price_call(model, Usage("known", *split, cap), prices).cost_usd
             assert cost is not None
-            assert cost <= bound
+            assert to_pico(cost) <= bound
 
 
 def test_nothing_is_reserved_without_prices() -> None:
-    assert reservation_usd(100, 100, None) is None
-    assert reservation_usd(100, 100, {}) is None
+    assert ReservationBound(None, 1).pico(100, 100) == 0
+    assert ReservationBound({}, 3).pico(100, 100) == 0
+
+
+@given(
+    st.integers(0, 10**7),
+    st.integers(1, 10**6),
+    st.lists(
+        st.tuples(*[st.decimals(0, 1000, allow_nan=False, allow_infinity=False, places=9)] * 4), max_size=3
+    ),
+    st.integers(1, 5),
+)
+def test_a_bound_is_the_dearest_price_rounded_up(
+    size: int, cap: int, rates: list[tuple[Decimal, ...]], calls: int
+) -> None:
+    prices = {
+        f"m{number}": Price(input=a, cached_input=b, cache_write=c, output=d)
+        for number, (a, b, c, d) in enumerate(rates)
+    }
+    prompt = max((max(rate[:3]) for rate in rates), default=Decimal(0))
+    output = max((rate[3] for rate in rates), default=Decimal(0))
+    tokens = calls * (size + (calls - 1) * cap)
+    exact = (Fraction(prompt) * tokens + Fraction(output) * calls * cap) * 10**6
+    assert ReservationBound(prices, calls).pico(size, cap) == math.ceil(exact)
