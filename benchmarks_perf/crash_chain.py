@@ -87,7 +87,7 @@ class Chain:
                 # Nobody had taken it: the repeated submission starts another runner for the same run.
                 if (again := self._again()) != run_id:
                     self._campaign.problems.append(f"the repeated submission of {run_id} made {again}")
-                pid = self._campaign.forge.start(self._campaign.store.root, run_id)
+                pid = self._campaign.forge.start(self._campaign.store.root, run_id, apart=self._apart())
             follow = self._continue(run_id, f"{key}/{generation}")
             if follow is None:
                 return
@@ -104,7 +104,7 @@ class Chain:
             run_id = campaign.bench.ok(*arguments)["run_id"]
             return run_id, self._runner_of(run_id)
         run, _ = create(campaign.journal, self._plan, key)
-        return run.id, campaign.forge.start(campaign.store.root, run.id)
+        return run.id, campaign.forge.start(campaign.store.root, run.id, apart=self._apart())
 
     def _continue(self, run_id: str, key: str) -> tuple[str, int] | None:
         """A child for what is left; None if nothing is."""
@@ -126,7 +126,7 @@ class Chain:
                 campaign.problems.append(f"{run_id} has the children {children}")
             return child_id, self._runner_of(child_id)
         child_id = self._again()
-        return child_id, campaign.forge.start(campaign.store.root, child_id)
+        return child_id, campaign.forge.start(campaign.store.root, child_id, apart=self._apart())
 
     def _runner_of(self, run_id: str) -> int:
         """Pid of the runner that a command started, once it has its lease (0: it ended before we looked)."""
@@ -139,6 +139,9 @@ class Chain:
                 break
             time.sleep(0.02)
         return 0
+
+    def _apart(self) -> bool:
+        return self._draw.random() < 0.7
 
     # killing
 
@@ -170,7 +173,7 @@ class Chain:
             return False
         self._wait_for_instant(run_id, pid)
         with campaign.lock:
-            if not kill(pid):
+            if not kill(pid, alone=self._draw.random() < 0.5):
                 return False
             campaign.kills[self._stage(run_id)] += 1
             self.lineage.seen.update(completed_now(campaign.journal, run_id))

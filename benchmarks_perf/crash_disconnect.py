@@ -18,7 +18,11 @@ def disconnecting(url: str) -> Callable[[int], int]:
 
     def disconnect(pid: int) -> int:
         try:
-            sockets = psutil.Process(pid).net_connections("tcp")
+            runner = psutil.Process(pid)
+            # The process that commits for it has connections of its own.
+            sockets = [
+                one for process in (runner, *runner.children()) for one in process.net_connections("tcp")
+            ]
         except psutil.NoSuchProcess:
             return 0
         ports = [one.laddr.port for one in sockets if one.raddr and one.raddr.port == target.port]

@@ -1,12 +1,14 @@
 """Runner processes by the hundred: each is forked from one warmed interpreter, which spares it the imports.
 
-`python -m benchmarks_perf.crash_runners` reads one JSON object a line, `{"run_id", "store", "synced", "die_at"}`, forks
-a process that runs `cli.runner` for it in a session of its own, and prints its pid. With `synced` the process
-records in that file what it fsyncs (`unsynced.py`).
+`python -m benchmarks_perf.crash_runners` reads one JSON object a line, `{"run_id", "store", "apart", "synced",
+"die_at"}`, forks a process that runs `cli.runner` for it in a session of its own, and prints its pid. With `apart` a
+process of its own commits for it, as with `sr-bench run`. With `synced` both record in that file what they fsync
+(`unsynced.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -17,6 +19,8 @@ import time
 import traceback
 from pathlib import Path
 from typing import Any
+
+from resources.journal.commit_process import CommitProcess
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,12 +43,20 @@ class RunnerForge:
             raise SystemExit("the process that forks runners did not start")
 
     def start(
-        self, store: Path, run_id: str, *, synced: Path | None = None, die_at: int | None = None
+        self,
+        store: Path,
+        run_id: str,
+        *,
+        apart: bool,
+        synced: Path | None = None,
+        die_at: int | None = None,
     ) -> int:
-        """Start a runner for `run_id`; its pid. `synced` and `die_at` go to `record_syncs`."""
+        """Start a runner for `run_id`; its pid, which is that of its session too. `synced` and `die_at` go to
+        `record_syncs`."""
         order = {
             "run_id": run_id,
             "store": str(store),
+            "apart": apart,
             "synced": None if synced is None else str(synced),
             "die_at": die_at,
         }
@@ -70,20 +82,38 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
-def kill(pid: int) -> bool:
-    """SIGKILL, and wait until it is gone; False if it was gone before."""
+def kill(pid: int, *, alone: bool = False) -> bool:
+    """SIGKILL to a runner and the process that commits for it, and wait until both are gone; False if the runner was
+    gone before. `alone`: the runner only; the other one ends by itself."""
     lived = alive(pid)
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    while alive(pid):
+    with contextlib.suppress(ProcessLookupError):
+        if alone:
+            os.kill(pid, signal.SIGKILL)
+        else:
+            os.killpg(pid, signal.SIGKILL)
+    while alive(pid) or any(alive(member) for member in _session(pid)):
         time.sleep(0.001)
     return lived
 
 
+def _session(leader: int) -> list[int]:
+    """The processes of a session."""
+    members: list[int] = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(int(entry.name)) == leader:
+                    members.append(int(entry.name))
+    return members
+
+
 def _serve() -> None:
-    import cli.runner  # what takes the time, once for all
+    # What takes the time, once for all.
+    import polars  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
+    import cli.partition_runs
+    import cli.runner
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries the dead
     print("ready", flush=True)
@@ -91,11 +121,11 @@ def _serve() -> None:
         order: dict[str, Any] = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            _become_runner(order, cli.runner.main)
+            _become_runner(order, cli.runner)
         print(pid, flush=True)
 
 
-def _become_runner(order: dict[str, Any], main: Any) -> None:
+def _become_runner(order: dict[str, Any], runner: Any) -> None:
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -111,7 +141,9 @@ def _become_runner(order: dict[str, Any], main: Any) -> None:
             from benchmarks_perf.unsynced import record_syncs
 
             record_syncs(Path(order["synced"]), order["die_at"])
-        code = main(order["run_id"])
+        if order["apart"]:
+            runner.COMMITS = CommitProcess.forked()
+        code = runner.main(order["run_id"])
     except BaseException:
         traceback.print_exc()
     finally:

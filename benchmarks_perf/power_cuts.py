@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks_perf.crash_audit import Audit, Lineage, audit, completed_now
 from benchmarks_perf.crash_plans import PlanMaker
 from benchmarks_perf.crash_runners import RunnerForge, alive, kill
-from benchmarks_perf.unsynced import inventory, lose_unsynced
+from benchmarks_perf.unsynced import died_at_sync, inventory, lose_unsynced
 from cli.launch import create
 from resources.journal.calls import list_calls
 from resources.journal.connection import Journal, open_journal
@@ -110,13 +110,13 @@ def _run_and_cut(
     state = inventory(store.root)
     die_at = draw.randint(1, 40) if cut and draw.random() < 0.5 else None
     started = time.monotonic()
-    pid = forge.start(store.root, run_id, synced=synced, die_at=die_at)
+    pid = forge.start(store.root, run_id, apart=draw.random() < 0.7, synced=synced, die_at=die_at)
     until = started + (draw.uniform(0.1, 3.5) if cut and die_at is None else 90)
     while alive(pid) and time.monotonic() < until:
         time.sleep(0.003)
     if kill(pid):
         how = CUT
-    elif die_at is not None and _syncs(synced) == die_at - 1:
+    elif died_at_sync(synced):
         how = CUT_AT_SYNC
     else:
         return None
@@ -124,10 +124,6 @@ def _run_and_cut(
     done.bytes_lost += lost.bytes
     done.wal_bytes_lost += lost.wal_bytes
     return how
-
-
-def _syncs(synced: Path) -> int:
-    return len(synced.read_text().splitlines()) if synced.exists() else 0
 
 
 def _after_cut(

@@ -40,8 +40,8 @@ class Lost:
 def record_syncs(path: Path, die_at: int | None = None) -> None:
     """From now on append a line to `path` for every file or folder that this process syncs.
 
-    With `die_at` the process kills itself where it is about to sync for that time (from 1): at the worst moment,
-    with everything written and nothing safe.
+    With `die_at` the process kills itself, and all of its session, where it is about to sync for that time (from 1): at
+    the worst moment, with everything written and nothing safe. `died_at_sync` tells.
     """
     turns = itertools.count(1)
     record = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -49,7 +49,8 @@ def record_syncs(path: Path, die_at: int | None = None) -> None:
     def recording(sync: Callable[[int], None]) -> Callable[[int], None]:
         def synced(handle: Any) -> None:
             if next(turns) == die_at:
-                os.kill(os.getpid(), signal.SIGKILL)
+                _mark(path).touch()
+                os.killpg(0, signal.SIGKILL)
             number = handle if isinstance(handle, int) else handle.fileno()
             before = os.fstat(number)
             names = os.listdir(number) if stat.S_ISDIR(before.st_mode) else None
@@ -61,6 +62,15 @@ def record_syncs(path: Path, die_at: int | None = None) -> None:
 
     os.fsync = recording(os.fsync)
     os.fdatasync = recording(os.fdatasync)
+
+
+def died_at_sync(path: Path) -> bool:
+    """Whether a process that recorded in `path` killed itself."""
+    return _mark(path).exists()
+
+
+def _mark(path: Path) -> Path:
+    return path.with_suffix(".died")
 
 
 def inventory(store: Path) -> list[dict[str, Any]]:
