@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import re
@@ -77,6 +78,8 @@ def evaluate(folder: Path, run_id: str, calls: int, *, clocks: bool) -> dict[str
     run = get_run(journal, run_id)
     plan = get_plan(store, run.plan_sha256)
     execution = RunExecution(store, journal, plan, run.id, [BENCHMARK], os.environ)
+    gc.collect()
+    gc.freeze()  # as the runner does
     lags: list[float] = []
     before = resource.getrusage(resource.RUSAGE_SELF)
     others_before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-POLL_S = 0.2
+POLL_S = 0.1
 PLAIN_LINE_EVERY_S = 5.0
 DEAD_RUNNER_CHECK_EVERY_S = 5.0
 

@@ -14,7 +14,6 @@ import uvloop
 from resources.errors import Incomplete, SrBenchError
 from resources.gateway.client import GatewayClient
 from resources.gateway.timer import Timer
-from resources.journal.calls import dispatched_cells
 from resources.journal.commit_process import CommitProcess
 from resources.journal.connection import Journal
 from resources.journal.leases import Lease, acquire_lease
@@ -23,23 +22,18 @@ from resources.journal.runs import get_run, start_run
 from resources.journal.verdicts import Stopped
 from resources.journal.writer import JournalWriter
 from resources.store import Store
-from sr_bench_assets.benchmarks.contract import Executor
-from sr_bench_assets.benchmarks.registry import get_benchmark
 from sr_bench_assets.plans.manifest import FrozenPlan
-from sr_bench_assets.plans.plan_store import dataset_file
-from sr_bench_assets.results.case_file import CaseFile
 from sr_bench_assets.results.cell_run import CellRunner
 from sr_bench_assets.results.conclude import cells_without_result, conclude_run
 from sr_bench_assets.results.conclusion import CALL_FAILURES, TOLD_TO_END, Stop, StopKind
 from sr_bench_assets.results.dispatcher import Dispatcher
-from sr_bench_assets.results.endpoints import Places, needed_endpoints, places_of
-from sr_bench_assets.results.lanes import Cell, Lane
+from sr_bench_assets.results.lanes import Cell
 from sr_bench_assets.results.notices import Notices
 from sr_bench_assets.results.run_calls import RunCalls
 from sr_bench_assets.results.scope import RunScopeCells, planned_count
 from sr_bench_assets.results.sealing import PartitionSeal, seal_partition
 from sr_bench_assets.results.turnstile import Turnstile
-from sr_bench_assets.results.work import lanes_to_run
+from sr_bench_assets.results.work import Work, work_of
 
 POLL_S = 0.5
 """How often the journal's cancel flag and `should_stop` are looked at."""
@@ -47,20 +41,6 @@ _CELLS_OF_A_PROCESS = 500
 """Runs of fewer cells commit in a thread, unless a process is waiting already."""
 ACTIVE: dict[str, RunExecution] = {}
 """Runs at work in this process, by run id: an asset body finds the running dispatcher here."""
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What the loop's thread gets to do."""
-
-    cases: CaseFile
-    executors: Mapping[str, Executor]
-    places: Places
-    needs: Mapping[str, Sequence[str]]
-    lanes: Sequence[Lane]
-    calls_only: frozenset[str]
-    deadline: float
-    """Seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +84,7 @@ class RunExecution:
         self._stop: Stop | None = None
         self._stopping = threading.Lock()
         self._left: dict[str, int] = {}
+        self._deadline = 0.0
         self._scope = RunScopeCells()
         self._notices = Notices(journal, run_id, plan.limits)
         self._ended = {benchmark: threading.Event() for benchmark in self._partitions}
@@ -216,45 +197,21 @@ class RunExecution:
 
     # preparation, in the caller's thread
 
-    def _prepare(self) -> _Work:
+    def _prepare(self) -> Work:
         self._leases.clear()
         run = get_run(self._journal, self._run_id)
         for benchmark in self._partitions:
             self._leases.append(acquire_lease(self._journal, run.id, benchmark))
-        benchmarks = [get_benchmark(benchmark) for benchmark in self._partitions]
-        executors: dict[str, Executor] = {}
-        for benchmark in benchmarks:
-            if benchmark.execute is None:
-                raise SrBenchError(
-                    f"this version cannot execute {benchmark.id}",
-                    field="benchmarks",
-                    mend="leave it out of the plan",
-                )
-            executors[benchmark.id] = benchmark.execute
-        places = places_of(self._plan, self._env)
-        needs = needed_endpoints(benchmarks, places)
-        cases = CaseFile(dataset_file(self._store, self._plan), self._plan.dataset.sha256)
-        begun = dispatched_cells(self._journal, run.id)
         self._scope = RunScopeCells.parse(run.scope)
-        lanes, counts = lanes_to_run(
-            cases,
-            self._partitions,
-            [target.id for target in self._plan.targets],
-            self._scope,
-            begun,
-        )
-        self._left = dict(counts)
+        work = work_of(self._store, self._journal, self._plan, run, self._partitions, self._env)
+        self._left = dict(work.counts)
         run = start_run(self._journal, run.id)
-        started_at = run.started_at if run.started_at is not None else time.time()
-        deadline = started_at + self._plan.limits.max_run_seconds
-        calls_only = frozenset(
-            benchmark.id for benchmark in benchmarks if benchmark.kind in ("multiple_choice", "grid", "judge")
-        )
-        return _Work(cases, executors, places, needs, lanes, calls_only, deadline)
+        self._deadline = (run.started_at or time.time()) + self._plan.limits.max_run_seconds
+        return work
 
     # the loop's thread
 
-    def _work(self, work: _Work, started: threading.Event) -> None:
+    def _work(self, work: Work, started: threading.Event) -> None:
         try:
             writer = JournalWriter(
                 self._journal, self._run_id, self._store.evidence_dir(self._run_id), self._committer()
@@ -275,7 +232,7 @@ class RunExecution:
                 event.set()
             started.set()
 
-    async def _dispatch(self, work: _Work, writer: JournalWriter, started: threading.Event) -> None:
+    async def _dispatch(self, work: Work, writer: JournalWriter, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         runner = CellRunner(work.cases, work.executors)
         async with GatewayClient() as client:
@@ -303,7 +260,7 @@ class RunExecution:
             )
             for benchmark in self._partitions:
                 self._check_partition(benchmark)
-            remaining = max(0.0, work.deadline - time.time())
+            remaining = max(0.0, self._deadline - time.time())
             deadline = Timer(self._loop, remaining, self._time_out)
             if self._stop is not None:
                 self._cancel_cells()
