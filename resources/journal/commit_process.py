@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -118,11 +119,17 @@ class CommitProcess:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._socket.fileno())
             self._loop.remove_writer(self._socket.fileno())
-        self._socket.setblocking(True)
+        self._socket.setblocking(False)
+        self._unsent += frame(_END)
         with self._socket, contextlib.suppress(OSError):
-            self._socket.sendall(self._unsent + frame(_END))
-            while self._socket.recv(_READ_BYTES):
-                pass  # answers that nobody waits for any more
+            while True:
+                # Answers that nobody waits for any more are read all the same, or the process could not go on.
+                writing = [self._socket] if self._unsent else []
+                readable, writable, _ = select.select([self._socket], writing, [])
+                if writable:
+                    del self._unsent[: self._socket.send(self._unsent)]
+                if readable and not self._socket.recv(_READ_BYTES):
+                    break
         self._wait()
 
     def _write(self) -> None:
@@ -175,6 +182,8 @@ class CommitProcess:
 
 def serve(channel: socket.socket) -> int:
     """The process's side: commit for one run until the runner says that it is done, or is gone. Its exit code."""
+    gc.freeze()
+    gc.enable()  # a runner that forks it does so with the collector at rest
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # The runner decides: it may have ends of calls to tell yet.
         signal.signal(number, signal.SIG_IGN)
