@@ -93,9 +93,13 @@ def _work(store: Store, journal: Journal, run: Run) -> int:
 
         gc.freeze()  # what was imported stays for good: the collector need not look at it again
         gc.enable()
+        if execution.broken_off:
+            return 1
         materializer = PartitionRuns(store, journal, plan, run.id)
         execution.should_stop = materializer.cancelled_in_dagster
         for benchmark in partitions:
+            if execution.broken_off:
+                return 1  # nothing to seal: the run is concluded at once
             problem = materializer.materialize(benchmark)
             if problem is not None:
                 kind, reason = problem

@@ -102,7 +102,7 @@ class Exchange:
     def body(self, data: bytes) -> None:
         """Keep and parse one read of the body, up to the limit of kept bytes."""
         builder = self._builder
-        if builder is None or self._over.done():
+        if builder is None:
             return
         now = time.monotonic()
         self._clock.touch(now)

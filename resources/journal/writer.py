@@ -76,6 +76,7 @@ class JournalWriter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking: list[_Asked] = []
         self._sent: deque[_Asked] = deque()
+        self._drained: asyncio.Future[None] | None = None
         self._broken: Exception | None = None
         self._closed = False
 
@@ -109,6 +110,13 @@ class JournalWriter:
     async def result(self, result: ResultRow) -> None:
         """Journal how a cell ended, where its last call has been finished before (or there was none)."""
         await self.finishing(None, result)
+
+    async def drain(self) -> None:
+        """Wait until all that was asked for has its answer, and dispatches that nobody waits for any more are journaled
+        as never sent. Before the loop ends: later nobody could."""
+        if self._asking or self._sent:
+            self._drained = asyncio.get_running_loop().create_future()
+            await self._drained
 
     def close(self) -> None:
         """Write all that was asked for, then stop. May be called twice."""
@@ -149,6 +157,12 @@ class JournalWriter:
                 asked.future.set_exception(answer)
             else:
                 asked.future.set_result(answer)
+        self._tell_drained()
+
+    def _tell_drained(self) -> None:
+        waiting = self._drained
+        if waiting is not None and not waiting.done() and not self._asking and not self._sent:
+            waiting.set_result(None)
 
     def _withdraw(self, dispatch: Dispatch, answer: Answer) -> None:
         if isinstance(answer, Granted):
@@ -165,3 +179,4 @@ class JournalWriter:
                 asked.future.set_exception(error)
         self._sent.clear()
         self._asking.clear()
+        self._tell_drained()

@@ -9,6 +9,8 @@ from typing import Literal
 StopKind = Literal["cancelled", "timed_out", "budget_exhausted", "interrupted", "failed"]
 """Why a run was stopped, in the words of the run's status."""
 
+BROKEN_OFF: frozenset[StopKind] = frozenset({"cancelled", "interrupted", "failed"})
+"""Kinds of stop after which a run's partitions are not sealed: what is left is for a recovery."""
 TOLD_TO_END = "its runner was told to end (by a signal)"
 CALL_FAILURES: dict[StopKind, str] = {
     "cancelled": "cancelled",

@@ -25,7 +25,7 @@ from resources.store import Store
 from sr_bench_assets.plans.manifest import FrozenPlan
 from sr_bench_assets.results.cell_run import CellRunner
 from sr_bench_assets.results.conclude import cells_without_result, conclude_run
-from sr_bench_assets.results.conclusion import CALL_FAILURES, TOLD_TO_END, Stop, StopKind
+from sr_bench_assets.results.conclusion import BROKEN_OFF, CALL_FAILURES, TOLD_TO_END, Stop, StopKind
 from sr_bench_assets.results.dispatcher import Dispatcher
 from sr_bench_assets.results.lanes import Cell
 from sr_bench_assets.results.notices import Notices
@@ -126,7 +126,7 @@ class RunExecution:
         self.wait_for_cells(benchmark)
         if self._fault is not None:
             raise self._fault
-        if self._stop is not None and self._stop.kind in ("cancelled", "interrupted", "failed"):
+        if self._stop is not None and self.broken_off:
             raise Incomplete(
                 f"Run {self._run_id} was stopped: {self._stop.reason}.",
                 code=self._stop.kind,
@@ -148,6 +148,11 @@ class RunExecution:
             self.stop(TOLD_TO_END, kind="interrupted")
             self._over.wait(10)
             raise
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether the run was stopped in a way that leaves nothing to seal."""
+        return self._stop is not None and self._stop.kind in BROKEN_OFF
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -266,6 +271,7 @@ class RunExecution:
                 self._cancel_cells()
             started.set()
             await dispatcher.run()
+            await writer.drain()
             deadline.cancel()
         if dispatcher.fault is not None:
             raise dispatcher.fault

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
+from resources.gateway import connection as client_side
 from resources.gateway.client import GatewayClient
 from resources.gateway.timer import Timer
 from tests.resources.gateway.calling import ANSWER, DONE, event, limits, request, run, send_once, target
@@ -81,5 +83,36 @@ def test_an_unread_reply_on_a_kept_connection_is_not_taken_for_the_next() -> Non
                 assert outcome.reply.final == "The answer is (B)"
                 await late[-1]  # written, and not read yet by this loop
             assert server.connections == 3
+
+    run(work())
+
+
+def test_the_last_bytes_count_that_come_as_the_call_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[client_side.Connection] = []
+    exchange = client_side.Connection.exchange
+
+    def noted(self: client_side.Connection, *arguments: Any) -> None:
+        used.append(self)
+        exchange(self, *arguments)
+
+    monkeypatch.setattr(client_side.Connection, "exchange", noted)
+
+    async def script(connection: Connection) -> None:
+        await connection.send(STREAM_HEAD + chunk(ANSWER[:50]))
+        await connection.gone()
+
+    async def work() -> None:
+        async with ScriptedServer(script) as server, GatewayClient() as client:
+            to = target(server.base_url)
+            told: list[str] = []
+            sending = asyncio.create_task(
+                client.send(request(to), api_key=None, limits=limits(), target=to, on_late_cancel=told.append)
+            )
+            await asyncio.sleep(0.1)
+            sending.cancel("case_timeout")
+            used[0].data_received(chunk(ANSWER[50:]) + LAST_CHUNK)  # read in the same turn of the loop
+            outcome = await sending
+            assert (outcome.kind, outcome.reply.final) == ("completed", "The answer is (B)")
+            assert told == ["case_timeout"]
 
     run(work())

@@ -319,3 +319,15 @@ async def test_the_record_is_valid_json_text(opened: Opened) -> None:
     call = get_call(opened.journal, dispatch.call_id)
     assert call.usage == {"status": "ok"}
     assert json.dumps(call.record, ensure_ascii=False) == '{"text": "quote \\" and ü"}'
+
+
+async def test_a_dispatch_that_is_cancelled_while_it_is_asked_for_ends_as_never_sent(opened: Opened) -> None:
+    asking = asyncio.create_task(opened.writer.dispatch(a_dispatch()))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await opened.writer.drain()
+    (call,) = list_calls(opened.journal, opened.run.id)
+    assert (call.outcome, call.failure) == ("refused", "never_sent")
+    assert opened.now().reserved_usd == 0
